@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Files: opens, taken from the descriptor table, and operations on names. */
+#ifndef RYE_FILE_H
+#define RYE_FILE_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 131072);
+	__type(key, struct repeat_key);
+	__type(value, struct repeat_count);
+} repeats SEC(".maps");
+
+#define FMODE_CREATED 0x100000
+#define O_ACCMODE_ 3
+#define O_TRUNC_ 01000
+#define O_PATH_ 010000000
+
+/* counted reports whether this is a repeat of something already emitted; it is then counted and done.
+ * Otherwise the caller emits, and tells emitted_first whether that worked. A first record that was lost
+ * leaves the entry unset, so the next open tries again: opens = records + repeats + lost, always. */
+static __always_inline bool counted(struct repeat_key *k, __u32 *flags)
+{
+	struct repeat_count *c = bpf_map_lookup_elem(&repeats, k);
+	struct repeat_count zero = {};
+
+	if (c) {
+		if (!*(volatile __u64 *)&c->emitted)
+			return false;
+		__sync_fetch_and_add(&c->repeats, 1);
+		return true;
+	}
+	if (bpf_map_update_elem(&repeats, k, &zero, BPF_NOEXIST) && !bpf_map_lookup_elem(&repeats, k))
+		*flags |= FLAG_UNCOUNTED;
+	return false;
+}
+
+static __always_inline void emitted_first(struct repeat_key *k)
+{
+	struct repeat_count *c = bpf_map_lookup_elem(&repeats, k);
+
+	if (c)
+		*(volatile __u64 *)&c->emitted = 1;
+}
+
+static __always_inline int open_failed(struct task_struct *task, long ret, int dirfd, const void *path, __u32 oflags, __u32 hflags)
+{
+	struct scratch *s;
+	struct open_event *e;
+	__u64 at = sizeof(*e);
+	long n;
+
+	switch (ret) {
+	case -2: case -20: /* ENOENT, ENOTDIR: searching a path */
+	case -4: case -512: case -513: case -514: case -516: /* interrupted, to be restarted */
+		return 0;
+	}
+	s = grab(EVENT_OPEN);
+	if (!s)
+		return 0;
+	e = (void *)s->rec;
+	__builtin_memset(e, 0, sizeof(*e));
+	start_header(&e->h, EVENT_OPEN, task);
+	e->h.flags = hflags | FLAG_PATH_FROM_USER;
+	e->open_flags = oflags;
+	e->result = ret;
+	e->base_len = append_base(s, at, task, dirfd);
+	at += e->base_len;
+	n = append_user_str(s, at, path);
+	if (n < 0) {
+		e->h.flags |= FLAG_PATH_UNREADABLE;
+		n = 0;
+	}
+	e->path_len = n;
+	emit(s->rec, EVENT_OPEN, at + n, false);
+	release(s);
+	return 0;
+}
+
+static __always_inline int opened(struct task_struct *task, struct file *f, __u32 oflags, __u32 hflags)
+{
+	struct inode *inode = BPF_CORE_READ(f, f_inode);
+	struct dentry *dentry = BPF_CORE_READ(f, f_path.dentry);
+	__u32 f_flags = BPF_CORE_READ(f, f_flags), f_mode = BPF_CORE_READ(f, f_mode);
+	struct repeat_key k;
+	struct scratch *s;
+	struct open_event *e;
+	__u64 at = sizeof(*e);
+
+	key_of(task, &k.proc);
+	k.lo = (__u64)dentry;
+	k.hi = BPF_CORE_READ(inode, i_ino);
+	k.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	k.access = (f_flags & (O_ACCMODE_ | O_PATH_)) | (oflags & O_TRUNC_) | (f_mode & FMODE_CREATED ? 1 << 31 : 0);
+	if (counted(&k, &hflags))
+		return 0;
+
+	s = grab(EVENT_OPEN);
+	if (!s)
+		return 0;
+	e = (void *)s->rec;
+	start_header(&e->h, EVENT_OPEN, task);
+	e->h.flags = hflags;
+	e->dentry = k.lo;
+	e->dev = k.dev;
+	e->ino = k.hi;
+	e->access = k.access;
+	e->f_flags = f_flags;
+	e->f_mode = f_mode;
+	e->open_flags = oflags;
+	e->i_mode = BPF_CORE_READ(inode, i_mode);
+	e->nlink = BPF_CORE_READ(inode, i_nlink);
+	e->result = 0;
+	e->base_len = 0;
+	e->pad = 0;
+	walk_file(s, f);
+	if (s->state == WALK_UNREADABLE)
+		e->h.flags |= FLAG_PATH_UNREADABLE;
+	if (s->state == WALK_TRUNCATED)
+		e->h.flags |= FLAG_PATH_TRUNCATED;
+	e->path_len = append_walk(s, at);
+	at += e->path_len;
+	if (emit(s->rec, EVENT_OPEN, at, false) && !(hflags & FLAG_UNCOUNTED))
+		emitted_first(&k);
+	release(s);
+	return 0;
+}
+
+static __always_inline int on_open(struct task_struct *task, long ret, int dirfd, const void *path, __u32 oflags, __u32 hflags)
+{
+	struct file *f;
+
+	if (ret < 0)
+		return open_failed(task, ret, dirfd, path, oflags, hflags);
+	f = fd_file(task, ret);
+	if (!f) { /* another thread closed it before the call returned */
+		count_lost(EVENT_OPEN);
+		return 0;
+	}
+	return opened(task, f, oflags, hflags);
+}
+
+/* Names that were unlinked, renamed and so on. These hooks see the call, not the object, so the strings
+ * are the caller's own, read when the call returned: flagged as such. */
+static __always_inline int on_pathop(struct task_struct *task, long ret, enum path_op op, int dirfd, const void *path,
+				     int dirfd2, const void *path2, __u32 hflags)
+{
+	struct scratch *s;
+	struct pathop_event *e;
+	__u64 at = sizeof(*e);
+	long n;
+
+	if (ret == -2 || ret == -20 || ret == -17) /* ENOENT, ENOTDIR, EEXIST: nothing happened */
+		return 0;
+	s = grab(EVENT_PATHOP);
+	if (!s)
+		return 0;
+	e = (void *)s->rec;
+	__builtin_memset(e, 0, sizeof(*e));
+	start_header(&e->h, EVENT_PATHOP, task);
+	e->h.flags = hflags | FLAG_PATH_FROM_USER;
+	e->op = op;
+	e->result = ret;
+	e->base_len = op == OP_SYMLINK ? 0 : append_base(s, at, task, dirfd);
+	at += e->base_len;
+	n = append_user_str(s, at, path);
+	if (n < 0) {
+		e->h.flags |= FLAG_PATH_UNREADABLE;
+		n = 0;
+	}
+	e->path_len = n;
+	at += n;
+	if (path2) {
+		e->base2_len = append_base(s, at, task, dirfd2);
+		at += e->base2_len;
+		n = append_user_str(s, at, path2);
+		if (n < 0) {
+			e->h.flags |= FLAG_PATH2_UNREADABLE;
+			n = 0;
+		}
+		e->path2_len = n;
+		at += n;
+	}
+	emit(s->rec, EVENT_PATHOP, at, false);
+	release(s);
+	return 0;
+}
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Absolute paths from the kernel's own objects. bpf_d_path is not allowed in these programs, so the
+ * dentry tree is walked: to the mount's root, then on from the mount point, to the top of the mount tree.
+ * The result is the path in the outermost mount namespace that the object hangs in, whatever chroot,
+ * symlink or relative name the caller used. */
+#ifndef RYE_PATH_H
+#define RYE_PATH_H
+
+/* Components and mount crossings. bpf_loop (5.17 and later) checks the step once and allows as many as a
+ * path can have; before it the loop is unrolled by the verifier, which a path deeper than this exceeds: it
+ * is then flagged as truncated. */
+#define LOOP_STEPS (2 * PATH_CAP)
+#define OLD_STEPS 48
+
+const volatile bool has_loop = false;
+
+enum walk_state { WALK_OK, WALK_TRUNCATED, WALK_UNREADABLE };
+
+struct walk {
+	struct scratch *s;
+	struct dentry *dentry;
+	struct mount *m;
+	struct dentry *root; /* of m */
+};
+
+/* walk_step goes up by one component or one mount; 1 ends the walk. The position is kept in the map value
+ * and read back in every step: the verifier then knows nothing about it but its bound and finds all steps
+ * alike. */
+static long walk_step(__u32 i, struct walk *w)
+{
+	struct scratch *s = w->s;
+	__u64 off = *(volatile __u64 *)&s->off, len;
+	struct dentry *dentry = w->dentry, *up;
+	const unsigned char *name;
+
+	if (dentry == w->root) {
+		struct mount *m = w->m; /* CO-RE would try to relocate w->m itself */
+		struct mount *parent = BPF_CORE_READ(m, mnt_parent);
+
+		if (parent == m || !parent) {
+			s->state = WALK_OK;
+			return 1;
+		}
+		w->dentry = BPF_CORE_READ(m, mnt_mountpoint);
+		w->m = parent;
+		w->root = BPF_CORE_READ(parent, mnt.mnt_root);
+		return 0;
+	}
+	up = BPF_CORE_READ(dentry, d_parent);
+	len = BPF_CORE_READ(dentry, d_name.len);
+	name = BPF_CORE_READ(dentry, d_name.name);
+	CLAMP(len, 255);
+	if (off < len + 1)
+		return 1;
+	off -= len + 1;
+	CLAMP(off, PATH_CAP - 1);
+	s->walk[off] = '/';
+	if (bpf_probe_read_kernel(&s->walk[off + 1], len, name)) {
+		s->state = WALK_UNREADABLE;
+		return 1;
+	}
+	*(volatile __u64 *)&s->off = off;
+	if (up == dentry || !up) { /* not in any tree: memfd, pipe, socket */
+		s->state = WALK_OK;
+		return 1;
+	}
+	w->dentry = up;
+	return 0;
+}
+
+/* walk_path builds the path of dentry in s->walk[s->off .. PATH_CAP) and leaves s->state. */
+static __noinline int walk_path(struct scratch *s, struct vfsmount *vfs, struct dentry *dentry)
+{
+	struct walk w = {
+		.s = s,
+		.dentry = dentry,
+		.m = (void *)vfs - bpf_core_field_offset(struct mount, mnt),
+		.root = BPF_CORE_READ(vfs, mnt_root),
+	};
+	int i;
+
+	s->off = PATH_CAP;
+	if (!dentry || !vfs) {
+		s->state = WALK_UNREADABLE;
+		return 0;
+	}
+	s->state = WALK_TRUNCATED;
+	if (has_loop) {
+		bpf_loop(LOOP_STEPS, walk_step, &w, 0);
+	} else {
+		for (i = 0; i < OLD_STEPS; i++)
+			if (walk_step(i, &w))
+				break;
+	}
+	if (s->state == WALK_OK && s->off == PATH_CAP) {
+		s->off = PATH_CAP - 1;
+		s->walk[PATH_CAP - 1] = '/';
+	}
+	return 0;
+}
+
+static __always_inline void walk_file(struct scratch *s, struct file *f)
+{
+	walk_path(s, BPF_CORE_READ(f, f_path.mnt), BPF_CORE_READ(f, f_path.dentry));
+}
+
+/* append_walk copies the path just built to rec[at]; it returns its length. */
+static __always_inline __u32 append_walk(struct scratch *s, __u64 at)
+{
+	__u64 off = *(volatile __u64 *)&s->off, len;
+
+	CLAMP(off, PATH_CAP);
+	len = PATH_CAP - off;
+	CLAMP(len, PATH_CAP);
+	CLAMP(at, TAIL_CAP);
+	if (bpf_probe_read_kernel(&s->rec[at], len, &s->walk[off]))
+		return 0;
+	return len;
+}
+
+/* append_kernel_str and append_user_str copy a C string without its NUL; they return its length, or -1. */
+static __always_inline long append_kernel_str(struct scratch *s, __u64 at, const void *str)
+{
+	long n;
+
+	CLAMP(at, TAIL_CAP);
+	n = bpf_probe_read_kernel_str(&s->rec[at], PATH_CAP, str);
+	return n > 0 ? n - 1 : -1;
+}
+
+static __always_inline long append_user_str(struct scratch *s, __u64 at, const void *str)
+{
+	long n;
+
+	CLAMP(at, TAIL_CAP);
+	n = bpf_probe_read_user_str(&s->rec[at], PATH_CAP, str);
+	return n > 0 ? n - 1 : -1;
+}
+
+static __always_inline struct file *fd_file(struct task_struct *task, long fd)
+{
+	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct file **fds = BPF_CORE_READ(fdt, fd), *f = NULL;
+
+	if (fd < 0 || (__u64)fd >= BPF_CORE_READ(fdt, max_fds))
+		return NULL;
+	bpf_probe_read_kernel(&f, sizeof(f), fds + fd);
+	return f;
+}
+
+/* append_base writes the directory that a relative path starts from: dirfd's, or the working directory. */
+static __always_inline __u32 append_base(struct scratch *s, __u64 at, struct task_struct *task, int dirfd)
+{
+	if (dirfd == -100) { /* AT_FDCWD */
+		struct fs_struct *fs = BPF_CORE_READ(task, fs);
+
+		walk_path(s, BPF_CORE_READ(fs, pwd.mnt), BPF_CORE_READ(fs, pwd.dentry));
+	} else {
+		struct file *f = fd_file(task, dirfd);
+
+		if (!f)
+			return 0;
+		walk_file(s, f);
+	}
+	return append_walk(s, at);
+}
+#endif

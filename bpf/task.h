@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Who is in the session. A task belongs by its cgroup or because an ancestor did. */
+#ifndef RYE_TASK_H
+#define RYE_TASK_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u32); /* tgid; an entry lives from fork (or first exec) to the last thread's exit */
+	__type(value, struct member);
+} members SEC(".maps");
+
+static __always_inline void key_of(struct task_struct *task, struct proc_key *k)
+{
+	k->start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	k->tgid = BPF_CORE_READ(task, tgid);
+	k->pad = 0;
+}
+
+static __always_inline __u64 cgroup_of(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
+/* cgroup_in_session: is cg the session's cgroup or below it? */
+static __always_inline bool cgroup_in_session(struct cgroup *cg)
+{
+	__u32 level = session_level;
+
+	if (BPF_CORE_READ(cg, level) < (int)level)
+		return false;
+	if (bpf_core_field_exists(cg->ancestors)) {
+		struct cgroup *a = NULL;
+
+		bpf_core_read(&a, sizeof(a), &cg->ancestors[level]);
+		return BPF_CORE_READ(a, kn, id) == session_cgroup;
+	} else {
+		struct cgroup___v60 *old = (void *)cg;
+		__u64 id = 0;
+
+		bpf_core_read(&id, sizeof(id), &old->ancestor_ids[level]);
+		return id == session_cgroup;
+	}
+}
+
+static __always_inline bool task_in_session(struct task_struct *task)
+{
+	return session_cgroup && cgroup_in_session(BPF_CORE_READ(task, cgroups, dfl_cgrp));
+}
+
+/* current_membership is the first thing every program asks: processes outside the session pay for this
+ * and nothing more. */
+static __always_inline __u32 current_membership(void)
+{
+	struct member *m;
+	__u32 tgid;
+
+	if (session_cgroup) {
+		if (has_ancestor_helper) {
+			if (bpf_get_current_ancestor_cgroup_id(session_level) == session_cgroup)
+				return MEMBER_CGROUP;
+		} else if (task_in_session((void *)bpf_get_current_task())) {
+			return MEMBER_CGROUP;
+		}
+		if (!strays)
+			return 0;
+	}
+	tgid = bpf_get_current_pid_tgid() >> 32;
+	m = bpf_map_lookup_elem(&members, &tgid);
+	return m ? m->how : 0;
+}
+
+static __always_inline void start_header(struct event_header *h, enum event_type t, struct task_struct *task)
+{
+	h->time_ns = bpf_ktime_get_boot_ns();
+	h->type = t;
+	h->size = 0;
+	key_of(task, &h->proc);
+	h->cgroup_id = cgroup_of(task);
+	h->cpu = bpf_get_smp_processor_id();
+	h->flags = 0;
+}
+#endif
