@@ -37,6 +37,8 @@ type SessionEnd struct {
 	// written). Empty when nothing is known to be missing.
 	DegradedBy []string `json:"degraded_by,omitempty"`
 	InputBytes uint64   `json:"input_bytes,omitempty"` // bytes the user typed
+	// RecordingSHA256 binds session.cast to the ledger; "" when there is no recording.
+	RecordingSHA256 string `json:"recording_sha256,omitempty"`
 }
 
 // A Survivor is a session process that outlived the wrapped command and the wait for stragglers.
