@@ -78,8 +78,9 @@ func Load(o Options) (*Probes, error) {
 		spec.Maps[bpf.ProbeMapEvents].MaxEntries = max(o.RingBytes, minRing)
 	}
 	ring := spec.Maps[bpf.ProbeMapEvents].MaxEntries
-	helper := features.HaveProgramHelper(ebpf.Tracing, asm.FnGetCurrentAncestorCgroupId) == nil
-	loop := features.HaveProgramHelper(ebpf.Tracing, asm.FnLoop) == nil
+	// Tracing programs cannot be probed for helpers; raw tracepoints share their set (bpf_tracing_func_proto).
+	helper := features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnGetCurrentAncestorCgroupId) == nil
+	loop := features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnLoop) == nil
 	if !loop {
 		withoutLoop(spec)
 	}

@@ -1,0 +1,148 @@
+package collector_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/internal/testutil"
+	"github.com/ryehq/rye/loader"
+)
+
+var tinyFlags = []string{"-nostdlib", "-static"}
+
+func noLoss(t *testing.T, ob *testutil.Observation) {
+	t.Helper()
+	if len(ob.Lost) != 0 {
+		t.Fatalf("lost %v", ob.Lost)
+	}
+}
+
+func TestPrivExecStorm(t *testing.T) {
+	testutil.Privileged(t)
+	const n = 3000
+	tiny := testutil.CC(t, "tiny", tinyFlags...)
+	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm"), "exec", fmt.Sprint(n), tiny))
+	noLoss(t, ob)
+	seen := 0
+	for _, x := range testutil.Of[*event.ProcessExec](ob.Events) {
+		if x.Exe != tiny {
+			continue
+		}
+		want := []string{"tiny", fmt.Sprintf("n=%d", seen), "", "two words", fmt.Sprintf("\xff%d\n", seen*7919)}
+		if !slices.Equal(x.Argv, want) || x.ArgvTruncated || x.Path != tiny || len(x.Marks) != 0 {
+			t.Fatalf("exec %d: %q %+v", seen, x.Argv, x)
+		}
+		seen++
+	}
+	if seen != n {
+		t.Errorf("%d execs recorded of %d", seen, n)
+	}
+	if f, x := len(testutil.Of[*event.ProcessFork](ob.Events)), len(testutil.Of[*event.ProcessExit](ob.Events)); f != n+1 || x != n+1 {
+		t.Errorf("%d forks and %d exits recorded, want %d", f, x, n+1)
+	}
+}
+
+func TestPrivOpensAddUp(t *testing.T) {
+	testutil.Privileged(t)
+	for _, c := range []struct {
+		n, files int
+		ring     uint32
+	}{{200000, 2000, 0}, {50000, 50000, 0}, {100000, 20000, 4096}} {
+		t.Run(fmt.Sprintf("%d of %d ring %d", c.n, c.files, c.ring), func(t *testing.T) {
+			dir, err := os.MkdirTemp("/dev/shm", "rye-test-") // memory: the test is not about the disk
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			for i := range c.files {
+				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%d", i)), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-static"), "open", fmt.Sprint(c.n), dir, fmt.Sprint(c.files)),
+				func(o *loader.Options) { o.RingBytes = c.ring })
+			var captured uint64
+			for _, o := range testutil.Of[*event.FileOpen](ob.Events) {
+				if strings.HasPrefix(o.Path, dir+"/f") {
+					if o.Result != 0 || !slices.Equal(o.Flags, []string{"O_RDONLY", "O_CLOEXEC"}) {
+						t.Fatalf("%+v", o)
+					}
+					captured += o.Count
+				}
+			}
+			lost := ob.Lost["file.open"]
+			if captured+lost != uint64(c.n) {
+				t.Errorf("captured %d + lost %d = %d, done %d (lost %v)", captured, lost, captured+lost, c.n, ob.Lost)
+			}
+			if c.ring == 0 && lost != 0 {
+				t.Errorf("lost %d with the default ring", lost)
+			}
+			if c.ring != 0 && lost == 0 {
+				t.Errorf("lost none in a ring of %d bytes: the test does not test", c.ring)
+			}
+			t.Logf("records %d, captured %d, lost %d", ob.Read, captured, lost)
+		})
+	}
+}
+
+func TestPrivShortLives(t *testing.T) {
+	testutil.Privileged(t)
+	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm"), "burst", "2000"))
+	noLoss(t, ob)
+	codes := map[int32]int{}
+	for _, x := range testutil.Of[*event.ProcessExit](ob.Events) {
+		codes[x.Code]++
+	}
+	if codes[127] != 2000/128 || codes[1] != 16 {
+		t.Errorf("exit codes %v", codes)
+	}
+}
+
+func TestPrivArgv(t *testing.T) {
+	testutil.Privileged(t)
+	tiny := testutil.CC(t, "tiny", tinyFlags...)
+	long := strings.Repeat("x", 100000)
+	many := make([]string, 30000)
+	for i := range many {
+		many[i] = fmt.Sprintf("arg %d of several", i)
+	}
+	for name, argv := range map[string][]string{
+		"plain": {"a"}, "empty": {"", "", "x", ""}, "bytes": {"\xff\xfe", "a\nb", "t\tt", "日本\xe6"}, "long": {"l", long}, "many": many, "none": {""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(tiny)
+			cmd.Args, cmd.Env, cmd.Dir = argv, []string{"PATH=/x", "SECRET=1", "CODEX_TOOL_CALL_ID=call_1", "HTTPS_PROXY=http://u:p@h:1/"}, "/usr/lib"
+			ob := testutil.Observe(t, cmd)
+			noLoss(t, ob)
+			execs := testutil.Of[*event.ProcessExec](ob.Events)
+			if len(execs) != 1 {
+				t.Fatalf("%d execs", len(execs))
+			}
+			x := execs[0]
+			size := uint64(0)
+			for _, a := range argv {
+				size += uint64(len(a)) + 1
+			}
+			if x.ArgvBytes != size || x.CWD != "/usr/lib" || x.ExeIno == 0 || x.ExeMtimeNS == 0 {
+				t.Errorf("argv_bytes %d want %d; %+v", x.ArgvBytes, size, x.CWD)
+			}
+			if want := map[string]string{"PATH": "/x", "CODEX_TOOL_CALL_ID": "call_1", "HTTPS_PROXY": "http://[cut]@h:1/"}; !reflect.DeepEqual(x.Env, want) {
+				t.Errorf("env %q", x.Env)
+			}
+			if size <= 131072 {
+				if !slices.Equal(x.Argv, argv) || x.ArgvTruncated {
+					t.Errorf("argv differs (%d of %d), truncated %v", len(x.Argv), len(argv), x.ArgvTruncated)
+				}
+			} else if !x.ArgvTruncated || !slices.Equal(x.Argv[:len(x.Argv)-1], argv[:len(x.Argv)-1]) {
+				t.Errorf("a block of %d bytes: truncated %v", size, x.ArgvTruncated)
+			}
+		})
+	}
+}
