@@ -76,7 +76,7 @@ func ruleList(s string) []string {
 func readClaude(v *view) *dialog {
 	for _, b := range v.blocks {
 		m, ok := b.menu()
-		if !ok || m.mark != '❯' && m.mark != 0 || v.below(b.end)+rowsAfter(b.lines, m.last) > 4 {
+		if !ok || m.mark != '❯' && m.mark != 0 || !live(v, b, m) {
 			continue
 		}
 		if asksQuestion(b.lines[m.last+1:]) {

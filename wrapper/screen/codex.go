@@ -127,27 +127,34 @@ func codexKnows(options []option) bool {
 }
 
 // codexQuestion finds the question above the options: its title, first row, and the row after it.
-// The lowest one counts, and it is not italic: what the model wrote (the reason) is.
+// The lowest one in bold letters counts: the command and the model's reason may hold the same words,
+// but neither is bold. Where nothing is, the lowest counts.
 func codexQuestion(v *view, first int) (title codexTitle, top, body int) {
+	top = -1
 	for y := first - 1; y >= 0; y-- {
 		l := v.lines[y]
 		if l.indent() != codexIndent || y > 0 && !v.lines[y-1].blank() && !strings.HasPrefix(v.lines[y-1].text, "  Field ") {
 			continue
 		}
-		if l.style(codexIndent).Attr&grid.Italic != 0 {
+		style := l.style(codexIndent).Attr
+		if style&grid.Italic != 0 || top >= 0 && style&grid.Bold == 0 {
 			continue
 		}
 		text := ""
 		for n := 0; n < 4 && y+n < first && v.lines[y+n].indent() == codexIndent; n++ {
 			text = strings.TrimSpace(text + " " + v.lines[y+n].from(codexIndent))
 			for _, t := range codexTitles {
-				if t.question.MatchString(text) {
-					return t, y, y + n + 1
+				if !t.question.MatchString(text) {
+					continue
+				}
+				title, top, body = t, y, y+n+1
+				if style&grid.Bold != 0 {
+					return title, top, body
 				}
 			}
 		}
 	}
-	return codexTitle{}, -1, 0
+	return title, top, body
 }
 
 func joined(lines []line) string {
@@ -250,10 +257,7 @@ func leading(command, named string) (string, bool) {
 
 // codexText puts the rows of a command together.
 func codexText(v *view, from, to int, d *dialog) (string, bool) {
-	for to > from && v.lines[to-1].blank() {
-		to--
-	}
-	lines := v.lines[from:to]
+	lines := trimBlank(v.lines[from:to])
 	d.hidden = hiddenIn(lines, codexIndent)
 	width := v.cols - 2*codexIndent
 	return unwrap(rowTexts(lines, codexIndent), wrapping{min: width, max: width})

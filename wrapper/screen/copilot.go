@@ -43,11 +43,8 @@ func quotedList(s string) []string {
 
 func readCopilot(v *view) *dialog {
 	for _, b := range v.blocks {
-		if !b.box || v.below(b.end) > 4 {
-			continue
-		}
 		m, ok := findMenu(b.lines)
-		if !ok || !footerHas(b.lines[m.last+1:], "to navigate · enter to select") {
+		if !ok || !b.box || !live(v, b, m) || !footerHas(b.lines[m.last+1:], "to navigate · enter to select") {
 			continue
 		}
 		if d := copilotDialog(v, b, m); d != nil {

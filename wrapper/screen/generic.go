@@ -28,14 +28,48 @@ var (
 func readGeneric(v *view) *dialog {
 	for _, b := range v.blocks {
 		m, ok := findMenu(b.lines)
-		if ok && m.marked >= 0 && v.below(b.end)+rowsAfter(b.lines, m.last) <= 3 {
+		if ok && m.marked >= 0 && live(v, b, m) {
 			return genericDialog(v, b, m)
 		}
-		if m, ok = findPlainMenu(b.lines); ok && v.below(b.end)+rowsAfter(b.lines, m.last) <= 3 && promptLike(b.lines, m) {
+		if m, ok = findPlainMenu(b.lines); ok && live(v, b, m) && promptLike(b.lines, m) {
 			return unreadable(v, b, m, "options without numbers in a shape that no grammar knows")
 		}
 	}
 	return nil
+}
+
+// live reports whether a list of options can be what the user is asked now: next to nothing stands
+// below it, the cursor's mark is not on another line there, and it is not part of what an assistant
+// shows of a program's output.
+func live(v *view, b block, m menu) bool {
+	if v.below(b.end)+rowsAfter(b.lines, m.last) > 3 {
+		return false
+	}
+	for _, l := range v.lines[b.lines[m.last].y+1:] {
+		if mark, _, _, _, _ := optionRow(l); mark >= 0 {
+			return false
+		}
+	}
+	return !inOutput(b.lines, m.first)
+}
+
+// inOutput reports whether line i is indented under a row that begins with └ or ⎿, as assistants
+// show the output of programs.
+func inOutput(lines []line, i int) bool {
+	indent := lines[i].indent()
+	for j := i; j >= 0; j-- {
+		l := lines[j]
+		if l.blank() {
+			continue
+		}
+		if t := strings.TrimLeft(l.text, " "); strings.HasPrefix(t, "└") || strings.HasPrefix(t, "⎿") {
+			return l.indent() < indent || j == i
+		}
+		if l.indent() < 2 {
+			return false
+		}
+	}
+	return false
 }
 
 func unreadable(v *view, b block, m menu, why string) *dialog {

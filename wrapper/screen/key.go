@@ -96,8 +96,10 @@ func parseKey(b []byte) (k key, n int, whole bool) {
 	case 0x1b:
 		return key{name: "esc"}, 1, true
 	}
-	k, n, whole = plainKey(b[1:])
-	return key{name: "alt+" + k.name}, n + 1, whole
+	if k, n, whole = plainKey(b[1:]); k.name != "" {
+		k = key{name: "alt+" + k.name}
+	}
+	return k, n + 1, whole
 }
 
 func plainKey(b []byte) (key, int, bool) {

@@ -5,6 +5,7 @@ type line struct {
 	cells   []Cell
 	wrapped bool
 	lead    string
+	clean   bool // erased in the default colours and not touched since
 	version uint64
 }
 
@@ -31,7 +32,7 @@ type saved struct {
 func newBuffer(cols, rows int) buffer {
 	b := buffer{lines: make([]line, rows), bottom: rows}
 	for i := range b.lines {
-		b.lines[i].cells = blank(cols)
+		b.lines[i].cells, b.lines[i].clean = blank(cols), true
 	}
 	return b
 }
@@ -53,7 +54,7 @@ func (b *buffer) resize(cols, rows int) {
 		b.lines = append([]line(nil), b.lines[up:up+rows]...)
 	}
 	for len(b.lines) < rows {
-		b.lines = append(b.lines, line{cells: blank(cols)})
+		b.lines = append(b.lines, line{cells: blank(cols), clean: true})
 	}
 	for i := range b.lines {
 		l := &b.lines[i]
@@ -76,18 +77,19 @@ func (b *buffer) resize(cols, rows int) {
 
 // erase blanks the cells from x0 up to x1 of row y. Both halves of a wide character go together.
 func (g *Grid) erase(y, x0, x1 int) {
-	l := g.touch(y)
 	x0, x1 = max(x0, 0), min(x1, g.cols)
-	if x0 >= x1 {
+	fill := Cell{Width: 1, Style: Style{Bg: g.pen.Bg}} // erased cells take the background only
+	plain := fill.Style == Style{}
+	if x0 >= x1 || plain && g.cur.lines[y].clean {
 		return
 	}
+	l := g.touch(y)
 	if x0 > 0 && l.cells[x0].Width == 0 {
 		l.cells[x0-1] = Cell{Width: 1}
 	}
 	if x1 < g.cols && l.cells[x1].Width == 0 {
 		l.cells[x1] = Cell{Width: 1}
 	}
-	fill := Cell{Width: 1, Style: Style{Bg: g.pen.Bg}} // erased cells take the background only
 	for x := x0; x < x1; x++ {
 		l.cells[x] = fill
 	}
@@ -96,6 +98,7 @@ func (g *Grid) erase(y, x0, x1 int) {
 	}
 	if x0 == 0 {
 		l.lead = ""
+		l.clean = plain && x1 == g.cols
 	}
 }
 
@@ -110,7 +113,7 @@ func (g *Grid) eraseRows(y0, y1 int) {
 func (g *Grid) touch(y int) *line {
 	g.version++
 	l := &g.cur.lines[y]
-	l.version = g.version
+	l.version, l.clean = g.version, false
 	return l
 }
 

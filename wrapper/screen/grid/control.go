@@ -142,13 +142,21 @@ func (g *Grid) reset() {
 	g.frame()
 	g.softReset()
 	g.syncing = false
-	scrolled := g.main.scrolled
-	g.main, g.alt = newBuffer(g.cols, g.rows), newBuffer(g.cols, g.rows)
-	g.main.scrolled = scrolled + uint64(g.rows) // what stood there is not there any more
+	g.cur = &g.alt
+	g.clear()
 	g.cur = &g.main
+	g.main.scrolled += uint64(g.rows) // what stood there is not there any more
+	g.clear()
 	g.resetTabs()
 	g.allChanged()
 	g.cleared()
+}
+
+// clear blanks the screen on display and puts its cursor home.
+func (g *Grid) clear() {
+	g.eraseRows(0, g.rows)
+	b := g.cur
+	b.x, b.y, b.pending, b.top, b.bottom, b.saved = 0, 0, false, 0, g.rows, saved{}
 }
 
 func (g *Grid) cleared() {

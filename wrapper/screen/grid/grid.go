@@ -45,6 +45,7 @@ type Grid struct {
 	parser *ansi.Parser
 	utf8   [4]byte // a character whose bytes have not all arrived
 	utf8N  int
+	number int // the parameter being read, -1 for none
 
 	pen      Style
 	charset  [4]bool // G0..G3 is DEC special graphics
@@ -168,7 +169,34 @@ func (g *Grid) take(b byte) {
 		g.print(rune(b))
 		return
 	}
+	if !g.numberFits(b) {
+		return
+	}
 	g.parser.Advance(b)
+}
+
+// numberFits keeps parameters in the range in which the state machine counts right: past 31 bits it
+// would take some other, smaller number for them, and draw where no terminal does.
+func (g *Grid) numberFits(b byte) bool {
+	switch g.parser.State() {
+	case parser.CsiEntryState, parser.CsiParamState:
+	default:
+		g.number = -1
+		return true
+	}
+	if b < '0' || b > '9' {
+		g.number = -1
+		return true
+	}
+	switch {
+	case g.number < 0:
+		g.number = int(b - '0')
+	case g.number == 0 && b == '0', g.number >= 10000:
+		return false // no terminal is that large, one digit more or less
+	default:
+		g.number = g.number*10 + int(b-'0')
+	}
+	return true
 }
 
 // Abort gives up an unfinished character, sequence or synchronized update: what should have ended it
