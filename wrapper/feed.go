@@ -1,0 +1,60 @@
+package wrapper
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// feed calls the caller's functions, one at a time, in the order things happened.
+type feed struct {
+	q      *queue
+	output func(p []byte, timeNS, skipped uint64)
+	input  func(p []byte, timeNS, skipped uint64)
+	resize func(cols, rows int, timeNS uint64)
+	done   chan struct{}
+	err    error // valid after done
+}
+
+// feedBytes bounds what waits for the callbacks: at the pace of a screen model a second or so.
+const feedBytes = 4 << 20
+
+func newFeed(o Options) *feed {
+	if o.Output == nil && o.Input == nil && o.Resize == nil {
+		return nil
+	}
+	return &feed{q: newQueue(feedBytes), output: o.Output, input: o.Input, resize: o.Resize, done: make(chan struct{})}
+}
+
+func (f *feed) run() {
+	defer close(f.done)
+	var buf []byte
+	for {
+		it, p, ok := f.q.take(buf)
+		if !ok {
+			return
+		}
+		buf = p
+		if f.err == nil {
+			f.err = f.call(it, p)
+		}
+	}
+}
+
+// call keeps a panic of a callback from ending the process: the user's session is not to suffer from what
+// looks on. No further callback is made, and the session's result says so.
+func (f *feed) call(it item, p []byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read terminal: panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	switch {
+	case it.kind == itemOutput && f.output != nil:
+		f.output(p, it.time, it.skipped)
+	case it.kind == itemInput && f.input != nil:
+		f.input(p, it.time, it.skipped)
+	case it.kind == itemResize && f.resize != nil:
+		f.resize(it.cols, it.rows, it.time)
+	}
+	return nil
+}
