@@ -188,3 +188,15 @@ func (s *Script) Payloads(c *Command) []*Command {
 	}
 	return out
 }
+
+// SimpleNames are the command words of everything the shell itself runs as a program; "" for one that
+// is filled in at run time. nil when the text was not parsed.
+func (s *Script) SimpleNames() []string {
+	var out []string
+	for _, c := range s.Commands {
+		if c.Kind == Program {
+			out = append(out, c.Name())
+		}
+	}
+	return out
+}

@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"strings"
+
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -113,4 +115,25 @@ func Words(text string) ([]string, bool) {
 		return nil, false
 	}
 	return first.Static()
+}
+
+// Value is a word's value when nothing in it is filled in at run time.
+func Value(w *syntax.Word) (string, bool) {
+	return new(Script).parts(w.Parts).Static()
+}
+
+// Join writes words as one line of shell, quoted where needed. [Words] is its inverse.
+func Join(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,") == "" {
+			b.WriteString(w)
+			continue
+		}
+		b.WriteString("'" + strings.ReplaceAll(w, "'", `'"'"'`) + "'")
+	}
+	return b.String()
 }

@@ -1,0 +1,87 @@
+package verify
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ryehq/rye/event"
+)
+
+// judgeRules looks for permissions that appeared during the session. One that an "always" answer
+// explains is its effect; any other was given by somebody who was not asked.
+func (v *judge) judgeRules() {
+	known := make(map[string]bool)
+	for _, f := range v.facts.rules {
+		if f.At == "start" {
+			for _, r := range f.Rules {
+				known[f.Path+"\x00"+r.ID] = true
+			}
+		}
+	}
+	for _, f := range v.facts.rules {
+		if f.At == "start" {
+			continue
+		}
+		for i := range f.Rules {
+			r := &f.Rules[i]
+			k := f.Path + "\x00" + r.ID
+			if known[k] || r.Decision != "allow" {
+				continue
+			}
+			known[k] = true
+			ref := ruleRef{Rule: r, file: f.Path, seq: f.seq, agent: f.Agent}
+			if d := v.grantedRule(ref, f.ns); d != nil {
+				continue
+			}
+			v.find(nil, Finding{Code: RuleSelfGranted, Severity: Contradicts, Reason: "new-rule", Path: f.Path, Records: []uint64{f.seq},
+				Message: sayf("The rule %s appeared in %s during the session, and no \"always\" answer of yours explains it.", quote(ref.text()), quote(f.Path))})
+		}
+	}
+}
+
+// grantedRule is the answer that explains a new rule: an "always" before it whose words are the rule's.
+func (v *judge) grantedRule(r ruleRef, ns uint64) *decision {
+	for _, d := range v.facts.decisions {
+		if d.denied || !d.attested || d.answered() > ns || d.decision != event.DecisionAlways && d.decision != event.DecisionSession {
+			continue
+		}
+		if d.agent != r.agent && d.agent != unknown {
+			continue
+		}
+		if len(d.prefix) == 0 {
+			return d // the dialog did not say which words it would save
+		}
+		saved := strings.Join(d.prefix, " ")
+		var words []string
+		for _, alt := range r.Words {
+			if len(alt) != 1 {
+				words = nil
+				break
+			}
+			words = append(words, alt[0])
+		}
+		if slices.Equal(words, d.prefix) || len(words) == 0 && sharesWords(pattern(r.Rule), saved) {
+			return d
+		}
+	}
+	return nil
+}
+
+// sharesWords: the saved words and the rule's pattern begin alike ("npm run *" for npm run test).
+func sharesWords(pattern, saved string) bool {
+	p := strings.TrimSpace(strings.TrimRight(pattern, "*: "))
+	s := strings.TrimSpace(strings.TrimRight(saved, "*: "))
+	return p != "" && (strings.HasPrefix(s, p) || strings.HasPrefix(p, s) || strings.Contains(s, p))
+}
+
+// judgeSpoofs finds approvals that belong to no action and were answered by nobody: a program can draw
+// such a line.
+func (v *judge) judgeSpoofs() {
+	for _, d := range v.facts.decisions {
+		if d.item != nil || d.denied || d.valid() {
+			continue
+		}
+		v.find(nil, Finding{Code: ApprovalUnattested, Severity: Warning, Records: d.records(),
+			Message: sayf("The screen showed an approval of %s that no key press stands behind and that belongs to nothing that ran.", quote(firstOf(d.command, d.row, d.kind)))})
+	}
+}
