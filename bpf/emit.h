@@ -26,10 +26,19 @@ __u32 strays;                  /* members outside the cgroup were seen: only the
  * doubles its work. */
 #define CLAMP(x, max) asm volatile("if %0 > %1 goto +1\n\tgoto +1\n\t%0 = %1" : "+r"(x) : "i"(max))
 
+/* libbpf declares these with a 32-bit size: the compiler then shifts a clamped 64-bit length left and right
+ * by 32, and verifiers before 6.13 lose its bound on the way. The kernel's own parameter is 64 bits wide. */
+static long (*const read_kernel)(void *dst, __u64 size, const void *src) = (void *)BPF_FUNC_probe_read_kernel;
+static long (*const read_user)(void *dst, __u64 size, const void *src) = (void *)BPF_FUNC_probe_read_user;
+
 struct scratch {
 	__u32 busy;
 	__u32 state; /* of the last walk: enum walk_state */
 	__u64 off;   /* its path is walk[off .. PATH_CAP) */
+	/* where it stands; here and not on the stack, which three calls deep is short */
+	struct dentry *dentry;
+	struct mount *mount;
+	struct dentry *root; /* of mount */
 	__u8 rec[RECORD_CAP];
 	__u8 walk[WALK_CAP]; /* a path is built here from its end */
 };

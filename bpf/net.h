@@ -173,8 +173,12 @@ static __always_inline struct task_struct *pid_leader(struct pid *pid)
 	return (void *)first - bpf_core_field_offset(struct task_struct, pid_links[1]);
 }
 
-static __always_inline int unix_connected(struct task_struct *task, struct sock *sk, long ret, const void *uaddr, __u64 ulen, __u32 hflags)
+/* A function of its own, for its stack. Five arguments are all there are: the caller's length and the
+ * record's flags share one. */
+static __noinline int unix_connected(struct task_struct *task, struct sock *sk, long ret, const void *uaddr, __u64 packed)
 {
+	__u64 ulen = packed >> 32;
+	__u32 hflags = packed;
 	struct unix_sock *peer = (void *)BPF_CORE_READ((struct unix_sock *)sk, peer);
 	struct scratch *s = grab(EVENT_IPC);
 	struct task_struct *other = NULL;
@@ -197,7 +201,7 @@ static __always_inline int unix_connected(struct task_struct *task, struct sock 
 		if (len > 2) {
 			len -= 2; /* sun_family */
 			CLAMP(len, 108);
-			if (bpf_probe_read_kernel(&s->rec[sizeof(*e)], len, (void *)addr + bpf_core_field_offset(struct unix_address, name) + 2))
+			if (read_kernel(&s->rec[sizeof(*e)], len, (void *)addr + bpf_core_field_offset(struct unix_address, name) + 2))
 				len = 0;
 		} else {
 			len = 0;
@@ -211,7 +215,7 @@ static __always_inline int unix_connected(struct task_struct *task, struct sock 
 		if (ulen > 2) {
 			len = ulen - 2;
 			CLAMP(len, 108);
-			if (bpf_probe_read_user(&s->rec[sizeof(*e)], len, uaddr + 2))
+			if (read_user(&s->rec[sizeof(*e)], len, uaddr + 2))
 				len = 0;
 		}
 	}
@@ -259,7 +263,7 @@ static __always_inline int on_send(struct task_struct *task, long ret, long fd, 
 	if (!sk)
 		goto done;
 	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_UNIX)
-		return unix_connected(task, sk, ret, uaddr, ulen, hflags);
+		return unix_connected(task, sk, ret, uaddr, ulen << 32 | hflags);
 
 	start_header(&e.h, EVENT_CONNECT, task);
 	e.h.flags = hflags;
@@ -298,7 +302,25 @@ done:
 	return 0;
 }
 
-static __always_inline int on_bind(struct task_struct *task, long ret, long fd, __u32 hflags)
+/* A connect submitted through io_uring and done inline: the hook left a note; which socket it was for is
+ * not known here. */
+static __noinline int on_uring(struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	struct note *n = bpf_map_lookup_elem(&notes, &key);
+	struct connect_event e = {};
+
+	if (!n)
+		return 0;
+	start_header(&e.h, EVENT_CONNECT, task);
+	e.h.flags = FLAG_IO_URING | FLAG_NO_RESULT;
+	fill_remote(&e, n);
+	emit_connect(&e, false);
+	bpf_map_delete_elem(&notes, &key);
+	return 0;
+}
+
+static __noinline int on_bind(struct task_struct *task, long ret, long fd, __u32 hflags)
 {
 	struct sock *sk = fd_sock(task, fd);
 	struct connect_event e = {};

@@ -16,34 +16,27 @@ const volatile bool has_loop = false;
 
 enum walk_state { WALK_OK, WALK_TRUNCATED, WALK_UNREADABLE };
 
-struct walk {
-	struct scratch *s;
-	struct dentry *dentry;
-	struct mount *m;
-	struct dentry *root; /* of m */
-};
-
 /* walk_step goes up by one component or one mount; 1 ends the walk. The position is kept in the map value
  * and read back in every step: the verifier then knows nothing about it but its bound and finds all steps
  * alike. */
-static long walk_step(__u32 i, struct walk *w)
+static long walk_step(__u32 i, struct scratch **ctx)
 {
-	struct scratch *s = w->s;
+	struct scratch *s = *ctx;
 	__u64 off = *(volatile __u64 *)&s->off, len;
-	struct dentry *dentry = w->dentry, *up;
+	struct dentry *dentry = s->dentry, *up;
 	const unsigned char *name;
 
-	if (dentry == w->root) {
-		struct mount *m = w->m; /* CO-RE would try to relocate w->m itself */
+	if (dentry == s->root) {
+		struct mount *m = s->mount; /* CO-RE would try to relocate s->mount itself */
 		struct mount *parent = BPF_CORE_READ(m, mnt_parent);
 
 		if (parent == m || !parent) {
 			s->state = WALK_OK;
 			return 1;
 		}
-		w->dentry = BPF_CORE_READ(m, mnt_mountpoint);
-		w->m = parent;
-		w->root = BPF_CORE_READ(parent, mnt.mnt_root);
+		s->dentry = BPF_CORE_READ(m, mnt_mountpoint);
+		s->mount = parent;
+		s->root = BPF_CORE_READ(parent, mnt.mnt_root);
 		return 0;
 	}
 	up = BPF_CORE_READ(dentry, d_parent);
@@ -55,7 +48,8 @@ static long walk_step(__u32 i, struct walk *w)
 	off -= len + 1;
 	CLAMP(off, PATH_CAP - 1);
 	s->walk[off] = '/';
-	if (bpf_probe_read_kernel(&s->walk[off + 1], len, name)) {
+	CLAMP(len, 255); /* again: 6.12 forgets it when it compares off with len + 1 */
+	if (read_kernel(&s->walk[off + 1], len, name)) {
 		s->state = WALK_UNREADABLE;
 		return 1;
 	}
@@ -64,32 +58,29 @@ static long walk_step(__u32 i, struct walk *w)
 		s->state = WALK_OK;
 		return 1;
 	}
-	w->dentry = up;
+	s->dentry = up;
 	return 0;
 }
 
 /* walk_path builds the path of dentry in s->walk[s->off .. PATH_CAP) and leaves s->state. */
 static __noinline int walk_path(struct scratch *s, struct vfsmount *vfs, struct dentry *dentry)
 {
-	struct walk w = {
-		.s = s,
-		.dentry = dentry,
-		.m = (void *)vfs - bpf_core_field_offset(struct mount, mnt),
-		.root = BPF_CORE_READ(vfs, mnt_root),
-	};
 	int i;
 
 	s->off = PATH_CAP;
+	s->dentry = dentry;
+	s->mount = (void *)vfs - bpf_core_field_offset(struct mount, mnt);
+	s->root = BPF_CORE_READ(vfs, mnt_root);
 	if (!dentry || !vfs) {
 		s->state = WALK_UNREADABLE;
 		return 0;
 	}
 	s->state = WALK_TRUNCATED;
 	if (has_loop) {
-		bpf_loop(LOOP_STEPS, walk_step, &w, 0);
+		bpf_loop(LOOP_STEPS, walk_step, &s, 0);
 	} else {
 		for (i = 0; i < OLD_STEPS; i++)
-			if (walk_step(i, &w))
+			if (walk_step(i, &s))
 				break;
 	}
 	if (s->state == WALK_OK && s->off == PATH_CAP) {
@@ -113,7 +104,7 @@ static __always_inline __u32 append_walk(struct scratch *s, __u64 at)
 	len = PATH_CAP - off;
 	CLAMP(len, PATH_CAP);
 	CLAMP(at, TAIL_CAP);
-	if (bpf_probe_read_kernel(&s->rec[at], len, &s->walk[off]))
+	if (read_kernel(&s->rec[at], len, &s->walk[off]))
 		return 0;
 	return len;
 }

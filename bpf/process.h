@@ -163,7 +163,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 		e->h.flags |= FLAG_ENV_TRUNCATED;
 	CLAMP(n, ENV_CAP);
 	CLAMP(at, TAIL_CAP - ENV_CAP);
-	if (bpf_probe_read_user(&s->rec[at], n, (void *)from)) {
+	if (read_user(&s->rec[at], n, (void *)from)) {
 		e->h.flags |= FLAG_ENV_UNREADABLE;
 		n = 0;
 	}
@@ -177,7 +177,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 		e->h.flags |= FLAG_ARGV_TRUNCATED;
 	CLAMP(n, ARGV_CAP);
 	CLAMP(at, TAIL_CAP);
-	if (bpf_probe_read_user(&s->rec[at], n, (void *)from)) {
+	if (read_user(&s->rec[at], n, (void *)from)) {
 		e->h.flags |= FLAG_ARGV_UNREADABLE;
 		n = 0;
 	}

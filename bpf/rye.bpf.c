@@ -146,6 +146,8 @@ static __noinline int net_call(struct task_struct *task, enum call call, long re
 		return on_send(task, ret, g->a[0], NULL, 0, false, hflags);
 	case CALL_BIND:
 		return on_bind(task, ret, g->a[0], hflags);
+	case CALL_URING_ENTER:
+		return on_uring(task);
 	case CALL_SOCKET:
 		if (g->a[0] == 17)
 			return escape(task, ESC_PACKET_SOCKET, ret, g, hflags);
@@ -192,24 +194,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		return ret < 0 ? exec_failed(task, ret, (void *)g.a[0], hflags) : 0;
 	case CALL_EXECVEAT:
 		return ret < 0 ? exec_failed(task, ret, (void *)g.a[1], hflags) : 0;
-	case CALL_CONNECT: case CALL_SENDTO: case CALL_SENDMSG: case CALL_BIND: case CALL_SOCKET:
+	case CALL_CONNECT: case CALL_SENDTO: case CALL_SENDMSG: case CALL_BIND: case CALL_SOCKET: case CALL_URING_ENTER:
 		return net_call(task, call, ret, &g, hflags);
-	case CALL_URING_ENTER: {
-		/* A connect submitted through the ring, done inline: the hook left a note, the socket is not
-		 * known here. */
-		__u64 key = (__u64)task;
-		struct note *n = bpf_map_lookup_elem(&notes, &key);
-		struct connect_event e = {};
-
-		if (!n)
-			return 0;
-		start_header(&e.h, EVENT_CONNECT, task);
-		e.h.flags = FLAG_IO_URING | FLAG_NO_RESULT;
-		fill_remote(&e, n);
-		emit_connect(&e, false);
-		bpf_map_delete_elem(&notes, &key);
-		return 0;
-	}
 	case CALL_UNLINK: case CALL_UNLINKAT: case CALL_RMDIR: case CALL_RENAME: case CALL_RENAMEAT: case CALL_LINK:
 	case CALL_LINKAT: case CALL_SYMLINK: case CALL_SYMLINKAT: case CALL_TRUNCATE: case CALL_MKDIR:
 	case CALL_MKDIRAT: case CALL_CHMOD: case CALL_FCHMODAT:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -28,13 +29,15 @@ const (
 	repeatsPerProcess = 32768
 )
 
-// A Collector reads one session's ring. It is used by one goroutine, but for Stop.
+// A Collector reads one session's ring. Run is for one goroutine; Kick and Stop may be called from
+// others.
 type Collector struct {
 	kernel  Kernel
 	reader  *ringbuf.Reader
 	sink    func(event.Event) error
 	open    map[event.ProcessKey]map[bpf.ProbeRepeatKey]event.Event
 	exe     map[event.ProcessKey]string
+	stop    atomic.Bool
 	read    uint64
 	garbled uint64 // records that did not decode: a bug, counted and reported as loss
 	told    []uint64
@@ -71,7 +74,9 @@ func (c *Collector) Run() error {
 				return err
 			}
 		case errors.Is(err, ringbuf.ErrFlushed):
-			return c.finish()
+			if c.stop.Load() {
+				return c.finish()
+			}
 		case errors.Is(err, ringbuf.ErrClosed):
 			return nil
 		default:
@@ -80,8 +85,12 @@ func (c *Collector) Run() error {
 	}
 }
 
+// Kick makes Run read now what is in the ring, without waiting for the next poll.
+func (c *Collector) Kick() error { return c.reader.Flush() }
+
 // Stop makes Run return once the ring is empty.
 func (c *Collector) Stop() error {
+	c.stop.Store(true)
 	if err := c.reader.Flush(); err != nil {
 		return fmt.Errorf("flush ring buffer: %w", err)
 	}

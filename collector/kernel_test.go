@@ -118,7 +118,7 @@ func TestPrivArgv(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(tiny)
-			cmd.Args, cmd.Env, cmd.Dir = argv, []string{"PATH=/x", "SECRET=1", "CODEX_TOOL_CALL_ID=call_1", "HTTPS_PROXY=http://u:p@h:1/"}, "/usr/lib"
+			cmd.Args, cmd.Env, cmd.Dir = argv, []string{"PATH=/x", "SECRET=1", "CODEX_TOOL_CALL_ID=call_1", "HTTPS_PROXY=http://u:p@h:1/"}, "/usr"
 			ob := testutil.Observe(t, cmd)
 			noLoss(t, ob)
 			execs := testutil.Of[*event.ProcessExec](ob.Events)
@@ -130,7 +130,7 @@ func TestPrivArgv(t *testing.T) {
 			for _, a := range argv {
 				size += uint64(len(a)) + 1
 			}
-			if x.ArgvBytes != size || x.CWD != "/usr/lib" || x.ExeIno == 0 || x.ExeMtimeNS == 0 {
+			if x.ArgvBytes != size || x.CWD != "/usr" || x.ExeIno == 0 || x.ExeMtimeNS == 0 {
 				t.Errorf("argv_bytes %d want %d; %+v", x.ArgvBytes, size, x.CWD)
 			}
 			if want := map[string]string{"PATH": "/x", "CODEX_TOOL_CALL_ID": "call_1", "HTTPS_PROXY": "http://[cut]@h:1/"}; !reflect.DeepEqual(x.Env, want) {
