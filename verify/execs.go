@@ -20,10 +20,11 @@ type image struct {
 	host     *shell.Script  // the text that names it
 	relation string
 	reason   string // reason that its children inherit
-	startup  bool   // it reads start-up files or a snapshot before the text
+	startup  bool   // it reads the user's start-up files before the text
 	began    bool   // a program of its text has run: the start-up files are behind it
 	matched  map[*shell.Command]bool
-	snippet  bool // aliases and functions from elsewhere are in force
+	told     map[string]bool // aliases that were told
+	snapshot bool            // it reads Claude's shell snapshot before the text
 }
 
 // explain says of every program of an action whether the text names it, a named one started it, or
@@ -35,7 +36,7 @@ func (v *judge) explain(it *item) {
 	first := &image{relation: Named, host: it.script, matched: make(map[*shell.Command]bool)}
 	if it.script != nil && len(k.carried.texts) > 0 {
 		first.script = it.script
-		first.startup, first.snippet = k.carried.login || k.carried.snippet, k.carried.snippet || k.carried.login
+		first.startup, first.snapshot = k.carried.login, k.carried.snippet
 	} else if it.script != nil && it.script.Err == nil && len(it.script.Commands) > 0 {
 		first.cmd = it.script.Commands[0]
 		first.script = inner(first.cmd, it.script)
@@ -134,7 +135,7 @@ func (v *judge) classify(it *item, x, by *proctree.Exec, st *image) *image {
 		if st.script.Err != nil {
 			return v.descendant("unparsed")
 		}
-		if st.startup && v.atStartup(by, x, st) {
+		if st.startup && v.atStartup(by, x, st) || st.snapshot && !st.began && ofSnapshot(x) {
 			return v.descendant("shell-startup")
 		}
 		if st.script.Dynamic {
@@ -174,7 +175,7 @@ func (v *judge) asNamed(c *shell.Command, host *shell.Script) *image {
 		img.matched = make(map[*shell.Command]bool)
 		for _, a := range c.Args() {
 			if p := a.Prefix(); strings.HasPrefix(p, "-") && !strings.HasPrefix(p, "--") && strings.ContainsAny(p, "li") && strings.Contains(p, "c") || p == "-l" || p == "--login" || p == "-i" {
-				img.startup, img.snippet = true, true
+				img.startup = true
 			}
 		}
 	}
@@ -220,9 +221,14 @@ func matches(c *shell.Command, x *proctree.Exec) bool {
 	return c.Match(names, args)
 }
 
-// atStartup: a program that a shell started before its text, from a start-up file. Best evidence is
-// the open of such a file with none of the text's programs in between; without any open on record
-// the order alone has to do.
+// ofSnapshot: what reading Claude's snapshot itself starts, in the versions that were seen.
+func ofSnapshot(x *proctree.Exec) bool {
+	return slices.Equal(x.Argv, []string{"id", "-u"}) || slices.Equal(x.Argv, []string{"base64", "-d"})
+}
+
+// atStartup: a program that a shell started before its text, from a start-up file. The evidence is
+// the open of such a file with none of the text's programs in between; only where no opens are on
+// record at all the order alone has to do.
 func (v *judge) atStartup(by, x *proctree.Exec, st *image) bool {
 	opened := uint64(0)
 	for _, at := range v.facts.startup[by.Proc.Key] {
@@ -231,7 +237,7 @@ func (v *judge) atStartup(by, x *proctree.Exec, st *image) bool {
 		}
 	}
 	if opened == 0 {
-		return !st.began
+		return !st.began && v.facts.opens == 0
 	}
 	if !st.began {
 		return true
@@ -253,9 +259,17 @@ func (v *judge) lastNamed(by, x *proctree.Exec) uint64 {
 
 // unexplained files a program that the shell started and its text does not name.
 func (v *judge) unexplained(it *item, x *proctree.Exec, st *image) {
-	if st != nil && st.snippet {
-		if name := unmatched(st); name != "" {
+	if st != nil && (st.snapshot || st.startup) {
+		if name := standsFor(st, x); name != "" {
 			v.list(it, x, Descendant, "alias-or-function "+name)
+			if !st.told[name] {
+				if st.told == nil {
+					st.told = make(map[string]bool)
+				}
+				st.told[name] = true
+				v.find(it, Finding{Code: ApprovalHidden, Severity: Info, Reason: "alias-or-function", Records: []uint64{it.cand.root.Seq, x.Seq},
+					Message: sayf("%s is an alias or function from the shell's start-up files; it ran %s.", quote(name), quoteArgv(x.Argv))})
+			}
 			return
 		}
 	}
@@ -272,14 +286,20 @@ func (v *judge) unexplained(it *item, x *proctree.Exec, st *image) {
 		Message: sayf("%s ran as part of %s, whose text does not name it.", quoteArgv(x.Argv), quote(it.ran()))})
 }
 
-// unmatched is a command word of a shell's text that no program answers to: with aliases and functions
-// from a start-up file it may stand for another program.
-func unmatched(st *image) string {
+// standsFor is a command word of a shell's text that no program answers to, and that therefore may be
+// an alias or a function from a start-up file. An alias passes its arguments on, so a name that is
+// usually a program must show up with the same arguments.
+func standsFor(st *image, x *proctree.Exec) string {
+	_, args := callees(x)
 	for _, c := range st.script.Commands {
 		n := c.Name()
-		if c.Kind == shell.Program && c.InShell() && n != "" && !strings.Contains(n, "/") && !st.matched[c] {
-			return n
+		if c.Kind != shell.Program || !c.InShell() || n == "" || strings.Contains(n, "/") || st.matched[c] {
+			continue
 		}
+		if (noRunner[n] || shell.IsShell(n) || isInterpreter(n) || n == "git") && !c.MatchTail(args) {
+			continue
+		}
+		return n
 	}
 	return ""
 }
@@ -306,7 +326,7 @@ func (v *judge) attempts(it *item, k *candidate) {
 
 // opaque tells when the text that was approved did not show the code it ran.
 func (v *judge) opaque(it *item) {
-	if it.script == nil || it.script.Err != nil || len(it.script.Opaque) == 0 || it.ownWord() {
+	if it.script == nil || it.script.Err != nil || len(it.script.Opaque) == 0 || it.allowed.Source != "terminal" {
 		return
 	}
 	o := it.script.Opaque[0]

@@ -45,6 +45,7 @@ type facts struct {
 	unknown   uint64
 	bad       []badRecord
 	events    uint64
+	opens     uint64
 	lastNS    uint64
 	dropped   map[string]uint64 // records past a limit, by type
 }

@@ -28,6 +28,7 @@ type fileRecord struct {
 // addOpen keeps an open when it wrote somewhere that matters, read a secret, or tells how a shell
 // started. It runs for every open of the session.
 func (f *facts) addOpen(e event.Event, b *event.FileOpen) {
+	f.opens++
 	if e.Proc == nil || b.Repeats {
 		return
 	}

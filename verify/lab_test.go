@@ -116,12 +116,16 @@ func (p *proc) fork() *proc {
 	return c
 }
 
-func (p *proc) spawn(argv ...string) *proc              { return p.fork().exec(argv...) }
-func (p *proc) spawnAs(x event.ProcessExec) *proc       { return p.fork().execAs(x) }
-func (p *proc) exit() *proc                             { p.l.add(&p.key, &event.ProcessExit{}); return p }
-func (p *proc) do(b event.Body) uint64                  { return p.l.add(&p.key, b) }
-func (p *proc) with(name, value string) *proc           { p.env = maps.Clone(p.env); p.env[name] = value; return p }
-func (p *proc) run(argv ...string)                      { p.spawn(argv...).exit() }
+func (p *proc) spawn(argv ...string) *proc        { return p.fork().exec(argv...) }
+func (p *proc) spawnAs(x event.ProcessExec) *proc { return p.fork().execAs(x) }
+func (p *proc) exit() *proc                       { p.l.add(&p.key, &event.ProcessExit{}); return p }
+func (p *proc) do(b event.Body) uint64            { return p.l.add(&p.key, b) }
+func (p *proc) with(name, value string) *proc {
+	p.env = maps.Clone(p.env)
+	p.env[name] = value
+	return p
+}
+func (p *proc) run(argv ...string)                       { p.spawn(argv...).exit() }
 func (p *proc) open(file string, flags ...string) uint64 { return p.do(opened(file, flags...)) }
 
 func opened(file string, flags ...string) *event.FileOpen {
@@ -314,4 +318,13 @@ func relations(a Action) string {
 		out = append(out, s)
 	}
 	return strings.Join(out, " ")
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

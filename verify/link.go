@@ -110,17 +110,24 @@ func (v *judge) attach(k *call, c *candidate, link string) {
 }
 
 // callFor finds the call whose text a candidate ran: the earliest that was asked before it and has
-// not run yet.
+// not run yet. A call that the assistant says was refused is the last to be taken for it.
 func (v *judge) callFor(c *candidate) *call {
+	var refused *call
 	for _, k := range v.facts.calls {
 		if k.kind != "command" || k.ns > c.startNS+slack || len(k.items) == 0 || k.items[0].cand != nil || v.over(k, c.startNS) {
 			continue
 		}
-		if c.runs(k.text()) >= invisible {
+		if c.runs(k.text()) < invisible {
+			continue
+		}
+		if !k.refused() {
 			return k
 		}
+		if refused == nil {
+			refused = k
+		}
 	}
-	return nil
+	return refused
 }
 
 // over reports whether a call had its result before that time.

@@ -165,7 +165,7 @@ func (p *places) power(name string) string {
 	if i := strings.Index(name, "/.git/hooks/"); i >= 0 && !strings.HasSuffix(base, ".sample") {
 		return "git-hook"
 	}
-	if base == ".envrc" {
+	if base == ".envrc" || strings.Contains(name, "/shell-snapshots/") || strings.Contains(name, "/shell_snapshots/") {
 		return "shell-startup"
 	}
 	if strings.HasSuffix(name, "/.vscode/tasks.json") {

@@ -222,7 +222,7 @@ func coverLine(s *shell.Script, rules []lineRule, safe func(*shell.Command) bool
 		switch {
 		case r != nil && r.decision == "allow":
 			c.rules = append(c.rules, r.ref)
-		case r == nil && safe != nil && safe(cmd):
+		case r == nil && safe != nil && cmd.How != "xargs" && safe(cmd):
 			c.safe = true
 		default:
 			c.open = commandText(cmd)
