@@ -45,10 +45,4 @@ func Drop() error {
 
 // bpfByDescriptor reports whether this kernel lets the holder of a map descriptor use it without
 // CAP_BPF (commit c8644cd0efe7, Linux 5.19).
-func bpfByDescriptor() bool {
-	var major, minor int
-	if _, err := fmt.Sscanf(release(), "%d.%d", &major, &minor); err != nil {
-		return false
-	}
-	return major > 5 || major == 5 && minor >= 19
-}
+func bpfByDescriptor() bool { return kernelAtLeast(5, 19) }

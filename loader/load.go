@@ -16,7 +16,6 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/ryehq/rye/bpf"
 )
@@ -62,8 +61,8 @@ var socketHooks = map[string]ebpf.AttachType{
 // Load verifies and loads the programs. Programs that this machine refuses are left out and become gaps,
 // as long as the required ones load.
 func Load(o Options) (*Probes, error) {
-	// Kernels before 5.11 charge maps to RLIMIT_MEMLOCK; without CAP_SYS_RESOURCE the limit may still do.
-	memlock := rlimit.RemoveMemlock()
+	restore, memlock := raiseMemlock()
+	defer restore()
 
 	spec, err := bpf.LoadProbe()
 	if err != nil {
@@ -236,6 +235,14 @@ func (p *Probes) Adopt(tgid uint32, startNS uint64) error {
 	}
 	if err := p.coll.Variables[bpf.ProbeVarStrays].Set(uint32(1)); err != nil {
 		return fmt.Errorf("adopt process %d: %w", tgid, err)
+	}
+	return nil
+}
+
+// Release takes an adopted process out again. Its descendants stay.
+func (p *Probes) Release(tgid uint32) error {
+	if err := p.coll.Maps[bpf.ProbeMapMembers].Delete(tgid); err != nil {
+		return fmt.Errorf("release process %d: %w", tgid, err)
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0 };
 enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_FUNC_probe_read_user = 112, BPF_FUNC_probe_read_kernel = 113 };
 
 /* bpf_helper_defs.h names these in prototypes */
 struct __sk_buff; struct bpf_dynptr; struct bpf_fib_lookup; struct bpf_perf_event_data;

@@ -8,6 +8,7 @@ const (
 	itemOutput itemKind = iota
 	itemInput
 	itemResize
+	itemIdle
 )
 
 // item is one thing that happened on the terminal.
@@ -78,6 +79,16 @@ func (q *queue) putSize(cols, rows int, time uint64) {
 		}
 	}
 	q.push(it)
+}
+
+// putIdle says that nothing is waiting: what the reader has taken is all that happened up to time. The lock
+// makes that exact.
+func (q *queue) putIdle(time uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.n == 0 && !q.closed {
+		q.push(item{kind: itemIdle, time: time})
+	}
 }
 
 func (q *queue) push(it item) {

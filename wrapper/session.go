@@ -40,6 +40,10 @@ type Options struct {
 	Input  func(p []byte, timeNS, skipped uint64)
 	Resize func(cols, rows int, timeNS uint64)
 
+	// Idle is called now and then, from the same goroutine, when nothing is waiting: the other functions were
+	// told all that happened up to timeNS.
+	Idle func(timeNS uint64)
+
 	// Recording takes an asciicast v2 of the terminal; see castWriter. Without a terminal nothing is written.
 	Recording io.Writer
 
@@ -88,10 +92,11 @@ type Session struct {
 
 	out  *outputRelay
 	in   *inputRelay
-	feed *feed
-	rec  *recorder
+	seen *observers
 
-	childForeground bool // the command's group was given the pseudo-terminal's foreground
+	initial         unix.Termios // of the pseudo-terminal
+	settled         bool         // and no longer to be changed by rye
+	childForeground bool         // the command's group was given the pseudo-terminal's foreground
 	resumedAt       time.Time
 
 	finish sync.Once
@@ -181,7 +186,7 @@ func (s *Session) begin() error {
 		}
 	}
 	s.childForeground = term != nil && term.foreground() && !pipeline(std)
-	if s.childForeground {
+	if s.settled = s.childForeground; s.childForeground {
 		if err := term.setRaw(); err != nil {
 			return err
 		}
@@ -223,9 +228,9 @@ func (s *Session) openPTY() (slave *os.File, err error) {
 	}
 	_ = unix.SetNonblock(fd, true)
 	s.master = os.NewFile(uintptr(fd), "/dev/ptmx")
-	tio := s.term.saved
+	s.initial = s.term.saved
 	// Fd also makes the slave blocking, as the command expects it.
-	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, &tio); err != nil {
+	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, &s.initial); err != nil {
 		slave.Close()
 		return nil, fmt.Errorf("set pseudo-terminal: %w", err)
 	}
@@ -244,11 +249,11 @@ func (s *Session) prepareRelays() error {
 	if s.term == nil {
 		return nil
 	}
-	s.feed, s.rec = newFeed(s.opts), newRecorder(s.opts.Recording)
-	s.out = newOutputRelay(s.master, s.term, s.sawOutput)
+	s.seen = newObservers(s.opts, s.master)
+	s.out = newOutputRelay(s.master, s.term, s.seen.output)
 	s.out.rows.Store(int32(s.size.Row))
 	var err error
-	if s.in, err = newInputRelay(s.master, s.term, s.sawInput); err != nil {
+	if s.in, err = newInputRelay(s.master, s.term, s.seen.input); err != nil {
 		return fmt.Errorf("create event descriptor: %w", err)
 	}
 	s.in.enabled = s.childForeground
@@ -259,58 +264,10 @@ func (s *Session) startRelays() {
 	if s.term == nil {
 		return
 	}
-	if s.feed != nil {
-		s.feed.q.putSize(int(s.size.Col), int(s.size.Row), s.start)
-		go s.feed.run()
-	}
-	if s.rec != nil {
-		s.rec.head = castHeader{int(s.size.Col), int(s.size.Row), s.start, time.Now(), s.opts.Argv, s.opts.Env}
-		go s.rec.run()
-	}
+	s.seen.run(castHeader{int(s.size.Col), int(s.size.Row), s.start, time.Now(), s.opts.Argv, s.opts.Env})
 	s.in.started = true
 	go s.out.run()
 	go s.in.run()
-}
-
-func (s *Session) sawOutput(p []byte) {
-	t := s.opts.Clock()
-	if s.feed != nil {
-		s.feed.q.put(itemOutput, p, t)
-	}
-	if s.rec != nil {
-		s.rec.q.put(itemOutput, p, t)
-	}
-}
-
-func (s *Session) sawInput(p []byte) {
-	t := s.opts.Clock()
-	if s.feed != nil {
-		s.feed.q.put(itemInput, p, t)
-	}
-	if s.rec != nil {
-		s.rec.q.put(itemInput, s.veil(p), t)
-	}
-}
-
-// veil keeps passwords out of the recording. A terminal in line mode without echo is how they are asked for;
-// full-screen programs switch line mode off as well.
-func (s *Session) veil(p []byte) []byte {
-	secret := false
-	_ = control(s.master, func(fd int) error {
-		tio, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		secret = err == nil && tio.Lflag&(unix.ICANON|unix.ECHO) == unix.ICANON
-		return err
-	})
-	if !secret {
-		return p
-	}
-	v := make([]byte, len(p))
-	for i, c := range p {
-		if v[i] = '*'; c == '\r' || c == '\n' {
-			v[i] = c
-		}
-	}
-	return v
 }
 
 // PID is the command's process id.

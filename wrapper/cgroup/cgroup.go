@@ -51,8 +51,9 @@ type Finder struct {
 	Own       string // "" for /proc/self/cgroup
 }
 
-// Create makes a cgroup named rye-ID where this user may: below its own, when that is delegated to it, else
-// at the top of the hierarchy.
+// Create makes the cgroup rye/ID where this user may: below its own, when that is delegated to it, else at
+// the top of the hierarchy. The folder rye stays: a session that has given up its capabilities can remove
+// its own cgroup there, but not from the hierarchy's root, which nobody owns.
 func Create(id string) (*Cgroup, error) { return Finder{}.Create(id) }
 
 // Create makes a cgroup; see the function of that name.
@@ -65,10 +66,15 @@ func (f Finder) Create(id string) (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := "rye-" + id
 	var last error
 	for _, parent := range parents(mount, root, own) {
-		path := filepath.Join(parent, name)
+		house := filepath.Join(parent, "rye")
+		if err := os.Mkdir(house, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			last = err
+			continue
+		}
+		sweep(house)
+		path := filepath.Join(house, id)
 		if err := os.Mkdir(path, 0o755); err != nil {
 			last = err
 			continue
@@ -84,6 +90,20 @@ func (f Finder) Create(id string) (*Cgroup, error) {
 	}
 	return nil, &Error{Why: fmt.Sprintf("no cgroup can be made below %s", mount), Err: last,
 		Fix: "run under `systemd-run --user --scope -p Delegate=yes`, or as root"}
+}
+
+// sweep removes empty cgroups that earlier sessions could not: something outlived them. A young one may
+// belong to a session that is just starting.
+func sweep(house string) {
+	entries, err := os.ReadDir(house)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.IsDir() && time.Since(info.ModTime()) > time.Minute {
+			os.Remove(filepath.Join(house, e.Name())) // refused by the kernel while anything is in it
+		}
+	}
 }
 
 // parents are the places to try, best first. A session below the user's own cgroup stays in its accounting;

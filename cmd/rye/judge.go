@@ -1,0 +1,213 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/ledger"
+	"github.com/ryehq/rye/verify"
+)
+
+func newVerify() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify [SESSION|DIRECTORY]",
+		Short: "Judge whether what was allowed is what ran",
+		Long: `Checks the ledger's own proof, then judges every action of a session: what the model asked for, what
+the user or a rule allowed, and what the kernel saw run. The session is the last one if none is named; a
+folder with a ledger in it can be judged anywhere, without root and without rye's state.
+
+Exit status: 0 everything verified, 1 discrepancies, 2 indeterminate or the evidence cannot be used.`,
+		Example: `  rye verify
+  rye verify 20261201 --json
+  rye verify ./evidence/session-1`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := openHome()
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			_, dir, err := h.find(first(args))
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			r, err := judge(dir, h)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			if asJSON {
+				b, err := marshalIndent(r)
+				if err != nil {
+					return &exitError{exitUsage, err}
+				}
+				if _, err := cmd.OutOrStdout().Write(b); err != nil && !brokenPipe(err) {
+					return &exitError{exitUsage, err}
+				}
+			} else {
+				printReport(cmd.OutOrStdout(), r)
+			}
+			if code := r.Verdict.ExitCode(); code != 0 {
+				return &exitError{code: code}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	return cmd
+}
+
+// judge reads a ledger and judges it. h may be nil: then no key is known but the ledger's own.
+func judge(dir string, h *home) (*verify.Report, error) {
+	var keys []string
+	if h != nil {
+		keys = h.trusted()
+	}
+	r, err := ledger.Open(dir, keys...)
+	if err != nil {
+		return nil, err
+	}
+	cast := "" // digest of the terminal recording, as session.end has it
+	in := verify.Input{Events: func(yield func(event.Event, error) bool) {
+		for e, err := range r.Events() {
+			if end, ok := e.Body.(*event.SessionEnd); ok {
+				cast = end.RecordingSHA256
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}}
+	in.State = func() verify.LedgerState {
+		s := r.State()
+		l := verify.LedgerState{
+			OK: s.OK, Records: s.Records, RootHash: s.RootHash, Problem: s.Problem, BadRecord: s.BadRecord,
+			Interrupted: s.Interrupted,
+		}
+		if h != nil {
+			h.anchor(dir, s, &l)
+		}
+		if err := checkCast(dir, cast); err != nil && l.OK {
+			l.OK, l.Problem = false, err.Error()
+		}
+		return l
+	}
+	return verify.Verify(in)
+}
+
+// anchor holds a ledger of this install against what was noted outside its folder.
+func (h *home) anchor(dir string, s ledger.State, l *verify.LedgerState) {
+	if filepath.Dir(dir) != filepath.Join(h.dir, "sessions") {
+		return
+	}
+	if l.OK && !s.KeyKnown {
+		l.OK, l.Problem = false, "it is signed with a key that this install does not know"
+		return
+	}
+	db, err := h.index()
+	if err != nil {
+		return
+	}
+	defer db.Close()
+	row, err := db.Get(filepath.Base(dir))
+	if err != nil || row.AnchorSize == 0 {
+		return
+	}
+	l.Anchored = true
+	switch {
+	case !l.OK:
+	case s.Records < row.AnchorSize:
+		l.OK, l.Problem = false, fmt.Sprintf("it has %d records; %d were noted when the session ended", s.Records, row.AnchorSize)
+	case s.Records == row.AnchorSize && s.RootHash != row.AnchorRoot:
+		l.OK, l.Problem = false, "its root is not the one noted when the session ended"
+	}
+}
+
+func newProve() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "prove SESSION SEQ",
+		Short: "Write a proof that one record is in a session's ledger",
+		Long: `Writes an inclusion proof of record SEQ (its seq in rye show --json): the record, the audit path and
+the signed tree head. It shows that one record and discloses no other. rye check-proof checks it alone.`,
+		Example: "  rye prove last 42 -o record-42.json",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := openHome()
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			_, dir, err := h.find(args[0])
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			var seq int64
+			if _, err := fmt.Sscanf(args[1], "%d", &seq); err != nil || fmt.Sprint(seq) != args[1] {
+				return &exitError{exitUsage, fmt.Errorf("%q is not a record number", args[1])}
+			}
+			p, err := ledger.Prove(dir, seq)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			b, err := json.Marshal(p) // indenting would change the record's bytes
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			b = append(b, '\n')
+			if out == "" || out == "-" {
+				_, err = cmd.OutOrStdout().Write(b)
+			} else {
+				err = os.WriteFile(out, b, 0o644)
+			}
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
+	return cmd
+}
+
+func newCheckProof() *cobra.Command {
+	var keyFile string
+	cmd := &cobra.Command{
+		Use:   "check-proof FILE",
+		Short: "Check an inclusion proof, with nothing but the proof",
+		Long: `Checks that the record in FILE is in the ledger whose signed tree head the proof carries. Needs no
+state, no root and no network. With --key the signing key must be the one you were given; without it the
+proof's own key is used, and you are told its name.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := os.ReadFile(args[0])
+			if err != nil {
+				return &exitError{exitUsage, fmt.Errorf("read proof: %w", err)}
+			}
+			var p ledger.Proof
+			if err := json.Unmarshal(b, &p); err != nil {
+				return &exitError{exitUsage, fmt.Errorf("%s is not a proof: %w", args[0], err)}
+			}
+			var keys []string
+			if keyFile != "" {
+				k, err := os.ReadFile(keyFile)
+				if err != nil {
+					return &exitError{exitUsage, fmt.Errorf("read key: %w", err)}
+				}
+				keys = append(keys, string(k))
+			}
+			head, err := ledger.CheckProof(&p, keys...)
+			if err != nil {
+				return &exitError{1, fmt.Errorf("the proof does not hold: %w", err)}
+			}
+			printProof(cmd.OutOrStdout(), &p, head, len(keys) > 0)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&keyFile, "key", "", "verifier key `FILE` that the proof must be signed with (an install's ledger.pub)")
+	return cmd
+}

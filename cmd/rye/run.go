@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/verify"
+	"github.com/ryehq/rye/wrapper"
+	"github.com/ryehq/rye/wrapper/screen"
+)
+
+// run is rye from top to bottom:
+//
+//	kernel ─► collector ─┐
+//	terminal ─► screen ──┼─► witness ─► ledger ─► verify ─► summary
+//	transcripts ─► ingest┘
+//
+// It returns the wrapped command's exit status. Whatever fails of the recording, the command runs; what
+// is then missing is said here and in the ledger.
+func run(c wrapConfig) (int, error) {
+	started := time.Now()
+	id := newSessionID(started)
+	path, err := wrapper.LookPath(c.argv[0], os.Environ(), "")
+	if err != nil {
+		return 0, err
+	}
+	start, err := sessionStart(c, id, path, started)
+	if err != nil {
+		return 0, err
+	}
+
+	// The kernel witness comes first: nothing of the command runs unseen.
+	obs := startObserver(id)
+	defer obs.close()
+	warnObserver(os.Stderr, obs)
+
+	book := openBook(c, id) // ledger, recording and index; usable, and silent, when they could not be made
+	defer book.close()
+	w := newWitness(book, obs, start)
+	obs.to(w.kernel) // held back until session.start stands in the ledger
+
+	scan := newScreen(w.screen)
+	began := boottime()
+	sess, err := wrapper.Start(wrapper.Options{
+		Argv: c.argv, Path: path, CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
+		Recording: book.recording(), Clock: boottime,
+		Output: func(p []byte, t, skipped uint64) { skip(scan, skipped, t); scan.Output(p, t) },
+		Input:  func(p []byte, t, skipped uint64) { skip(scan, skipped, t); scan.Input(p, t) },
+		Resize: scan.Resize, Idle: scan.Idle,
+	})
+	if err != nil {
+		w.abandon()
+		book.discard()
+		obs.drain()
+		return 0, err
+	}
+	w.begin(began, start, obs.about, sess) // session.start, observer.attached, then everything that was held back
+	stop := w.background()                 // renews checkpoints, follows transcripts
+
+	res, waitErr := sess.Wait()
+	scan.Close(boottime())
+	survivors := w.stragglers(c.wait)
+	stop()
+	if err := obs.drain(); err != nil {
+		w.degrade(fmt.Sprintf("kernel events could not be read to the end: %v", err))
+	}
+	w.transcripts() // what the assistant wrote last
+	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest()))
+	if err := book.finish(); err != nil {
+		warn(os.Stderr, err)
+	}
+
+	obs.remove(survivors)
+	report := judgeBook(book)
+	book.indexResult(report, start, res)
+	if !c.quiet {
+		printSummary(os.Stderr, book, report, w.counts())
+	}
+	if c.jsonSummary != "" {
+		if err := writeSummary(c.jsonSummary, book, report, res); err != nil {
+			warn(os.Stderr, err)
+		}
+	}
+	if waitErr != nil {
+		return 0, waitErr
+	}
+	return res.ExitCode, nil
+}
+
+// newScreen makes the model at the size the terminal has: a later change of size would be taken for one
+// that the assistant has yet to draw for.
+func newScreen(emit func(event.Event)) *screen.Screen {
+	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
+		if cols, rows, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 && rows > 0 {
+			return screen.New(cols, rows, emit)
+		}
+	}
+	return screen.New(80, 24, emit)
+}
+
+func skip(s *screen.Screen, n, timeNS uint64) {
+	if n > 0 {
+		s.Skipped(n, timeNS)
+	}
+}
+
+// judgeBook runs the same verify.Verify on the ledger file that anyone can run later.
+func judgeBook(b *book) *verify.Report {
+	if b.dir == "" {
+		return nil
+	}
+	r, err := judge(b.dir, b.home)
+	if err != nil {
+		warn(os.Stderr, err)
+		return nil
+	}
+	return r
+}
+
+func sessionStart(c wrapConfig, id, path string, now time.Time) (*event.SessionStart, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find working folder: %w", err)
+	}
+	userHome, _ := os.UserHomeDir()
+	host, _ := os.Hostname()
+	s := &event.SessionStart{
+		ID: id, Name: c.name, Command: c.argv, Path: path, CWD: cwd, Workspace: workspace(cwd), Home: userHome,
+		TempDir: envOr("TMPDIR", "/tmp"), SearchDir: os.Getenv("PATH"), UID: os.Getuid(), GID: os.Getgid(),
+		Host: host, Kernel: kernelRelease(), BootID: bootID(), WallTime: now.Format(time.RFC3339Nano), Rye: version,
+	}
+	for _, dir := range []string{envOr("CODEX_HOME", filepath.Join(userHome, ".codex")), envOr("CLAUDE_CONFIG_DIR", filepath.Join(userHome, ".claude"))} {
+		if abs, err := filepath.Abs(dir); err == nil {
+			s.AssistantHomes = append(s.AssistantHomes, abs)
+		}
+	}
+	return s, nil
+}
+
+func sessionEnd(res wrapper.Result, waitErr error, survivors []event.Survivor, took time.Duration, digest string) *event.SessionEnd {
+	e := &event.SessionEnd{
+		ExitCode: res.ExitCode, Signal: res.SignalName(), DurationNS: uint64(took), Survivors: survivors,
+		InputBytes: res.InputBytes, RecordingSHA256: digest,
+	}
+	for _, err := range []error{waitErr, res.Recording, res.Callbacks} {
+		if err != nil {
+			e.DegradedBy = append(e.DegradedBy, err.Error())
+		}
+	}
+	return e
+}
+
+// writeSummary writes --json-summary.
+func writeSummary(file string, b *book, r *verify.Report, res wrapper.Result) error {
+	s := summaryOf(b, r, res)
+	data, err := marshalIndent(s)
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return errors.Join(fmt.Errorf("write summary: %w", err))
+	}
+	return nil
+}
