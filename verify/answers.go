@@ -8,6 +8,12 @@ import (
 func (v *judge) judgeAnswer(it *item) {
 	ran := it.cand.root
 	text := it.ran()
+	if it.cand.stray {
+		v.doubt(it, EvidenceLost, "lineage-unknown", sayf("Nobody in the session was seen to start %s, so whether it is what was allowed cannot be told.", quoteArgv(ran.Argv)), ran.Seq)
+		if !it.covered && it.decision == nil {
+			return
+		}
+	}
 	if d := it.decision; d != nil && d.denied {
 		v.find(it, Finding{Code: DeniedButRan, Severity: Contradicts, Records: append(d.records(), ran.Seq),
 			Message: sayf("The answer to %s was no, and it ran anyway as %s.", quote(d.command), quote(text))})
@@ -92,10 +98,6 @@ func (v *judge) judgeUncovered(it *item) {
 	if it.shown != nil {
 		v.find(it, Finding{Code: ExecUnapproved, Severity: Contradicts, Reason: "not-shown", Records: append(it.shown.records(), ran.Seq),
 			Message: sayf("%s ran, but the dialog that was answered showed %s: nobody approved what ran.", quote(text), quote(it.shown.command))})
-		return
-	}
-	if it.cand.stray {
-		v.doubt(it, EvidenceLost, "lineage-unknown", sayf("Nobody in the session was seen to start %s; whether it was allowed cannot be told.", quoteArgv(ran.Argv)), ran.Seq)
 		return
 	}
 	if u := v.unread(it); u != nil {

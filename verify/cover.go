@@ -266,6 +266,7 @@ func pathPattern(p, file, cwd string, pl *places) bool {
 	default:
 		p = firstOf(pl.workspace, cwd) + "/" + strings.TrimPrefix(strings.TrimPrefix(p, "./"), "/")
 	}
+	p = strings.ReplaceAll(p, "**/", "*") // any folders, or none
 	return globs(strings.ReplaceAll(p, "**", "*"), file)
 }
 

@@ -282,8 +282,14 @@ func (v *judge) unexplained(it *item, x *proctree.Exec, st *image) {
 		v.doubt(it, EvidenceLost, "unexplained", sayf("%s ran and the text does not name it; programs were lost, so what started it may be missing.", quoteArgv(x.Argv)), x.Seq)
 		return
 	}
-	v.find(it, Finding{Code: ExecDiffers, Severity: Contradicts, Reason: "unexplained", Records: []uint64{it.cand.root.Seq, x.Seq},
-		Message: sayf("%s ran as part of %s, whose text does not name it.", quoteArgv(x.Argv), quote(it.ran()))})
+	msg := sayf("%s ran as part of %s, whose text does not name it.", quoteArgv(x.Argv), quote(it.ran()))
+	for _, i := range it.findings {
+		if v.findings[i].Message == msg {
+			v.again(i, x.Seq, Contradicts, it)
+			return
+		}
+	}
+	v.find(it, Finding{Code: ExecDiffers, Severity: Contradicts, Reason: "unexplained", Records: []uint64{it.cand.root.Seq, x.Seq}, Message: msg})
 }
 
 // standsFor is a command word of a shell's text that no program answers to, and that therefore may be

@@ -82,7 +82,7 @@ func (f *facts) byAssistant(k event.ProcessKey, ns uint64) bool {
 		return false
 	}
 	x := p.ImageAt(ns)
-	return x != nil && agentOf(x) != ""
+	return x != nil && programAgent(x) != "" // its helpers write for it
 }
 
 func (f *facts) addRead(e event.Event, b *event.FileOpen) {

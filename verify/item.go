@@ -118,6 +118,9 @@ func (it *item) text() string {
 
 // text is what a call asked to run.
 func (c *call) text() string {
+	if c.kind == "edit" && len(c.Paths) > 0 {
+		return c.Paths[0]
+	}
 	if c.Command != "" {
 		return c.Command
 	}

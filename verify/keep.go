@@ -121,6 +121,7 @@ func claudeKeeps(x *proctree.Exec) *keep {
 var claudeTexts = []*regexp.Regexp{
 	regexp.MustCompile(`^git rev-parse --show-toplevel$`),
 	regexp.MustCompile(`^which (zsh|bash|git|bwrap|socat)$`),
+	regexp.MustCompile(`^npm root -g$`),
 	regexp.MustCompile(`^ldd /bin/ls 2>/dev/null$`),
 	regexp.MustCompile(`^ps aux \| grep -E "[a-z|-]+" \| grep -v grep$`),
 	regexp.MustCompile(`^git log -n 1000 --pretty=format: --name-only --diff-filter=M( --author=\$\(git config user\.email\))? \| sort \| uniq -c \| sort -nr \| head -n 20$`),
@@ -162,7 +163,7 @@ func gitSafe(setting string) bool {
 	case "core.alternateRefsCommand":
 		return value == "" || value == `f() { git --git-dir="$1" for-each-ref --format='%(objectname)'; }; f`
 	case "safe.bareRepository", "protocol.ext.allow", "protocol.file.allow", "submodule.recurse", "log.showSignature", "format.pretty", "gc.auto",
-		"maintenance.auto", "diff.autoRefreshIndex", "core.quotePath", "core.quotepath", "color.ui":
+		"maintenance.auto", "diff.autoRefreshIndex", "core.ignorecase", "core.quotePath", "core.quotepath", "color.ui":
 		return true
 	}
 	return strings.HasPrefix(name, "hook.") && strings.HasSuffix(name, ".enabled") && value == "false"

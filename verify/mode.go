@@ -140,6 +140,9 @@ func (v *judge) coverMode(it *item) (Allowed, bool) {
 		detail, records = "the assistant's own record of its mode", []uint64{t.seq}
 	}
 	a := Allowed{Source: "mode", Detail: detail, Records: records}
+	if it.kind == "edit" {
+		return v.coverEditMode(it, a, approval, sandbox)
+	}
 	boxed := it.cand != nil && it.cand.sandbox
 	switch agent {
 	case codex:
@@ -185,6 +188,39 @@ func (v *judge) coverMode(it *item) (Allowed, bool) {
 		}
 	}
 	return Allowed{}, false
+}
+
+// coverEditMode: files that an assistant may change without asking, in the places its mode names.
+func (v *judge) coverEditMode(it *item, a Allowed, approval, sandbox string) (Allowed, bool) {
+	if it.call == nil {
+		return a, false
+	}
+	roots := []string{v.facts.place.workspace}
+	if t := v.contextAt(it.agent(), it.call.Thread, it.start()); t != nil {
+		roots = append(roots, t.WriteRoots...)
+	}
+	inside := len(it.call.Paths) > 0
+	for _, p := range it.call.Paths {
+		p = absPath(p, firstOf(it.call.CWD, v.facts.place.workspace))
+		inside = inside && (slices.ContainsFunc(roots, func(r string) bool { return within(p, clean(r)) }) || it.agent() == codex && v.facts.place.isTemp(p))
+		// What decides about permissions is never part of it.
+		if rules, mild := v.facts.place.assistantRules(p); rules && !mild {
+			inside = false
+		}
+	}
+	switch {
+	case sandbox == "danger-full-access" || sandbox == "disabled":
+		a.Type = sandbox
+	case approval == "bypassPermissions" || approval == "auto" || approval == "allow-all-tools":
+		a.Type = approval
+	case it.agent() == codex && sandbox == "workspace-write" && approval != "untrusted" && inside:
+		a.Type = "sandbox:" + sandbox
+	case approval == "acceptEdits" && inside:
+		a.Type = approval
+	default:
+		return a, false
+	}
+	return a, true
 }
 
 // acceptEditsCovers: Claude's "accept edits" lets common file commands run.

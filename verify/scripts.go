@@ -2,6 +2,7 @@ package verify
 
 import (
 	"slices"
+	"strings"
 )
 
 // judgeScripts: a script that was approved by its name must still be the file it was when the dialog
@@ -84,7 +85,7 @@ func (v *judge) rewritten(it *item, p digest, at, seq uint64) bool {
 }
 
 func absPath(name, cwd string) string {
-	if name[0] == '/' {
+	if strings.HasPrefix(name, "/") {
 		return clean(name)
 	}
 	return clean(cwd + "/" + name)
