@@ -126,3 +126,19 @@ func Assistant(t testing.TB, name string) string {
 	}
 	return path
 }
+
+// Rye returns the path of the program under test: RYE_BIN, else one built now without cgo (capabilities can
+// only be dropped on all threads without it).
+func Rye(t testing.TB) string {
+	t.Helper()
+	if bin := os.Getenv("RYE_BIN"); bin != "" {
+		return bin
+	}
+	out := t.TempDir() + "/rye"
+	cmd := exec.Command("go", "build", "-o", out, "./cmd/rye")
+	cmd.Dir, cmd.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build rye: %v\n%s", err, b)
+	}
+	return out
+}
