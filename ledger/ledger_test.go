@@ -35,7 +35,7 @@ func write(t testing.TB, dir string, key *Key, n int, kill bool) {
 		var e event.Event
 		switch {
 		case i == 0:
-			e = event.New(1, nil, &event.SessionStart{ID: "s1", Command: []string{"make"}})
+			e = event.New(1, nil, &event.SessionStart{ID: "s1", Command: []string{"make", "<a> & \xff"}})
 		case i == n-1 && !kill:
 			e = event.New(uint64(i), nil, &event.SessionEnd{})
 		default:
@@ -212,7 +212,7 @@ func TestProve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := json.Marshal(p)
+		b, err := p.JSON()
 		if err != nil {
 			t.Fatal(err)
 		}

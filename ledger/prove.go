@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -19,6 +20,18 @@ type Proof struct {
 	Hashes     tlog.RecordProof `json:"proof"`      // RFC 6962 audit path, base64
 	Checkpoint string           `json:"checkpoint"` // the signed tree head
 	Verifier   string           `json:"verifier"`   // the key that signed it, as the ledger names it
+}
+
+// JSON writes the proof. The record keeps its bytes: encoding/json would escape <, > and &, and the proof
+// of what it made of them would not hold.
+func (p *Proof) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(p); err != nil {
+		return nil, fmt.Errorf("encode proof: %w", err)
+	}
+	return b.Bytes(), nil
 }
 
 // Prove makes the proof of record index in dir's ledger against its newest checkpoint.

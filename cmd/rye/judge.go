@@ -154,11 +154,10 @@ the signed tree head. It shows that one record and discloses no other. rye check
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			b, err := json.Marshal(p) // indenting would change the record's bytes
+			b, err := p.JSON()
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			b = append(b, '\n')
 			if out == "" || out == "-" {
 				_, err = cmd.OutOrStdout().Write(b)
 			} else {

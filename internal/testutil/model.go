@@ -38,6 +38,22 @@ func NewModel(t testing.TB, steps ...string) *Model {
 	return m
 }
 
+// Steps replaces the steps: the next conversation begins with the first of them.
+func (m *Model) Steps(steps ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps = steps
+}
+
+func (m *Model) step(n int) (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n >= len(m.steps) {
+		return "", false
+	}
+	return m.steps[n], true
+}
+
 // Calls returns the ids of the tool calls made so far.
 func (m *Model) Calls() []string {
 	m.mu.Lock()
@@ -130,8 +146,8 @@ func (m *Model) openai(w http.ResponseWriter, body []byte) {
 	}
 	item := map[string]any{"type": "message", "id": fmt.Sprintf("msg_%d", done), "role": "assistant", "status": "completed",
 		"content": []any{map[string]any{"type": "output_text", "text": "DONE", "annotations": []any{}}}}
-	if done < len(m.steps) && len(tools) > 0 {
-		name, in := call(m.steps[done], tools)
+	if step, ok := m.step(done); ok && len(tools) > 0 {
+		name, in := call(step, tools)
 		args, _ := json.Marshal(in)
 		item = map[string]any{"type": "function_call", "id": fmt.Sprintf("fc_%d", done), "call_id": m.newID("call_"), "name": name, "arguments": string(args), "status": "completed"}
 		if name == "apply_patch" {
@@ -189,8 +205,8 @@ func (m *Model) anthropic(w http.ResponseWriter, body []byte) {
 	base["content"], base["stop_reason"] = []any{}, nil
 	send(w, "message_start", map[string]any{"message": base})
 	why := "end_turn"
-	if done < len(m.steps) && len(tools) > 0 {
-		name, in := call(m.steps[done], tools)
+	if step, ok := m.step(done); ok && len(tools) > 0 {
+		name, in := call(step, tools)
 		args, _ := json.Marshal(in)
 		send(w, "content_block_start", map[string]any{"index": 0, "content_block": map[string]any{"type": "tool_use", "id": m.newID("toolu_"), "name": name, "input": map[string]any{}}})
 		send(w, "content_block_delta", map[string]any{"index": 0, "delta": map[string]any{"type": "input_json_delta", "partial_json": string(args)}})
