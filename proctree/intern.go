@@ -4,29 +4,37 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/ryehq/rye/event"
 )
 
-// An interner keeps one copy of texts that come again and again: a build starts the same compiler
-// with the same environment a hundred thousand times. The tables stop growing at a limit; past it
-// texts are simply kept as they come.
+// An interner keeps one copy of what comes again and again. The tables stop growing at a limit; past
+// it things are simply kept as they come.
 type interner struct {
-	seed  maphash.Seed
-	texts map[string]string
-	argvs map[uint64][]string
-	envs  map[uint64]map[string]string
+	seed     maphash.Seed
+	texts    map[string]string
+	argvs    map[uint64][]string
+	programs map[programKey]*Program
+}
+
+type programKey struct {
+	path, exe, interp, cwd, marks string
+	dev, ino, env                 uint64
 }
 
 const (
-	maxInterned     = 1 << 15
-	maxInternedText = 4 << 10 // bytes; longer texts seldom repeat
+	maxInterned     = 1 << 14
+	maxInternedText = 64      // bytes of one argument; longer ones seldom repeat
+	maxInternedArgv = 4 << 10 // bytes of a whole argv
 )
 
 func newInterner() interner {
 	return interner{
-		seed:  maphash.MakeSeed(),
-		texts: make(map[string]string),
-		argvs: make(map[uint64][]string),
-		envs:  make(map[uint64]map[string]string),
+		seed:     maphash.MakeSeed(),
+		texts:    make(map[string]string),
+		argvs:    make(map[uint64][]string),
+		programs: make(map[programKey]*Program),
 	}
 }
 
@@ -49,7 +57,7 @@ func (n *interner) words(argv []string) []string {
 	size := 0
 	for _, a := range argv {
 		size += len(a)
-		if size > maxInternedText {
+		if size > maxInternedArgv {
 			return argv
 		}
 		h.WriteString(a)
@@ -59,26 +67,27 @@ func (n *interner) words(argv []string) []string {
 	if kept, ok := n.argvs[k]; ok && slices.Equal(kept, argv) {
 		return kept
 	}
-	argv = slices.Clip(slices.Clone(argv))
+	argv = slices.Clone(argv)
+	for i, a := range argv {
+		argv[i] = n.text(a)
+	}
 	if len(n.argvs) < maxInterned {
 		n.argvs[k] = argv
 	}
 	return argv
 }
 
-func (n *interner) env(env map[string]string) map[string]string {
-	if len(env) == 0 {
-		return nil
+func (n *interner) program(b *event.ProcessExec) *Program {
+	k := programKey{b.Path, b.Exe, b.Interp, b.CWD, strings.Join(b.Marks, ","), b.ExeDev, b.ExeIno, 0}
+	for name, value := range b.Env { // a sum, so that map order does not matter
+		k.env += maphash.String(n.seed, name)*31 + maphash.String(n.seed, value)
 	}
-	var k uint64 // a sum, so that map order does not matter
-	for name, value := range env {
-		k += maphash.String(n.seed, name)*31 + maphash.String(n.seed, value)
+	if p, ok := n.programs[k]; ok && maps.Equal(p.Env, b.Env) {
+		return p
 	}
-	if kept, ok := n.envs[k]; ok && maps.Equal(kept, env) {
-		return kept
+	p := &Program{b.Path, b.Exe, b.Interp, b.CWD, b.ExeDev, b.ExeIno, b.Env, b.Marks}
+	if len(n.programs) < maxInterned {
+		n.programs[k] = p
 	}
-	if len(n.envs) < maxInterned {
-		n.envs[k] = env
-	}
-	return env
+	return p
 }

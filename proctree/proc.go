@@ -11,6 +11,7 @@ import (
 // A Proc is one process (thread group). Its fields are filled in as events arrive.
 type Proc struct {
 	Key     event.ProcessKey
+	ID      int     // position among the tree's processes as they were first mentioned, from 0
 	Parent  *Proc   // who started it; nil when nothing said so
 	Execs   []*Exec // every program it became, in the kernel's time order
 	Seen    bool    // it had an event of its own; false: only named as somebody's parent
@@ -45,24 +46,30 @@ type Adoption struct {
 	Via    string
 }
 
-// An Exec is one program image of a process. Strings and maps may be shared with other execs and
-// must not be changed.
+// An Exec is one program image of a process. What it points to may be shared with other execs and must
+// not be changed.
 type Exec struct {
+	*Program
 	Seq       uint64
 	TimeNS    uint64 // CLOCK_BOOTTIME nanoseconds
 	Proc      *Proc
 	Argv      []string
 	ArgvBytes uint64
-	Truncated bool // Argv holds only the first part
-	Path      string
-	Exe       string
-	Interp    string
-	CWD       string
-	Dev, Ino  uint64
 	UID, EUID uint32
-	Env       map[string]string
-	Marks     []string
+	Truncated bool // Argv holds only the first part
 	Adopted   bool // not an exec that was seen: the image a process was adopted with
+}
+
+// A Program is the part of an exec that comes again: a build starts the same compiler in the same
+// folder with the same environment a hundred thousand times.
+type Program struct {
+	Path     string
+	Exe      string
+	Interp   string
+	CWD      string
+	Dev, Ino uint64
+	Env      map[string]string
+	Marks    []string
 }
 
 // Marked reports whether the exec carries that mark (see [event.ProcessExec]).
@@ -108,7 +115,9 @@ func (p *Proc) ImageAt(ns uint64) *Exec {
 
 // Children returns the processes p started, oldest first.
 func (p *Proc) Children() []*Proc {
-	slices.SortFunc(p.children, func(a, b *Proc) int { return compareKeys(a.Key, b.Key) })
+	if !slices.IsSortedFunc(p.children, byAge) {
+		slices.SortFunc(p.children, byAge)
+	}
 	return p.children
 }
 
@@ -149,6 +158,8 @@ func (p *Proc) Descend(visit func(*Proc) bool) {
 		}
 	}
 }
+
+func byAge(a, b *Proc) int { return compareKeys(a.Key, b.Key) }
 
 func (p *Proc) insert(x *Exec) {
 	i, _ := slices.BinarySearchFunc(p.Execs, x, func(a, b *Exec) int {

@@ -21,6 +21,7 @@ import (
 // It is not safe for use by several goroutines at once.
 type Tree struct {
 	procs map[event.ProcessKey]*Proc
+	order []*Proc // as first mentioned: nearly by age
 	names interner
 }
 
@@ -61,11 +62,8 @@ func (t *Tree) Len() int { return len(t.procs) }
 
 // Procs returns all processes, oldest first.
 func (t *Tree) Procs() []*Proc {
-	all := make([]*Proc, 0, len(t.procs))
-	for _, p := range t.procs {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b *Proc) int { return compareKeys(a.Key, b.Key) })
+	all := slices.Clone(t.order)
+	slices.SortFunc(all, byAge)
 	return all
 }
 
@@ -76,8 +74,9 @@ func compareKeys(a, b event.ProcessKey) int {
 func (t *Tree) proc(k event.ProcessKey) *Proc {
 	p := t.procs[k]
 	if p == nil {
-		p = &Proc{Key: k}
+		p = &Proc{Key: k, ID: len(t.order)}
 		t.procs[k] = p
+		t.order = append(t.order, p)
 	}
 	return p
 }
@@ -112,17 +111,14 @@ func (t *Tree) adopt(p *Proc, h event.Header, b *event.ProcessAdopted) {
 	p.Adoption = &Adoption{Seq: h.Seq, TimeNS: h.TimeNS, Reason: b.Reason, Via: b.Via}
 	p.insert(&Exec{
 		Seq: h.Seq, TimeNS: p.Key.StartNS, Proc: p, Adopted: true,
-		Argv: t.names.words(b.Argv), Exe: t.names.text(b.Exe), Path: t.names.text(b.Exe),
+		Argv: t.names.words(b.Argv), Program: &Program{Exe: b.Exe, Path: b.Exe},
 	})
 }
 
 func (t *Tree) exec(p *Proc, h event.Header, b *event.ProcessExec) *Exec {
-	n := &t.names
 	return &Exec{
 		Seq: h.Seq, TimeNS: h.TimeNS, Proc: p,
-		Argv: n.words(b.Argv), ArgvBytes: b.ArgvBytes, Truncated: b.ArgvTruncated,
-		Path: n.text(b.Path), Exe: n.text(b.Exe), Interp: n.text(b.Interp), CWD: n.text(b.CWD),
-		Dev: b.ExeDev, Ino: b.ExeIno, UID: b.UID, EUID: b.EUID,
-		Env: n.env(b.Env), Marks: b.Marks,
+		Argv: t.names.words(b.Argv), ArgvBytes: b.ArgvBytes, Truncated: b.ArgvTruncated,
+		UID: b.UID, EUID: b.EUID, Program: t.names.program(b),
 	}
 }

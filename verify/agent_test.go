@@ -215,6 +215,23 @@ func TestWrappers(t *testing.T) {
 	s.ask("ls")
 	s.root.spawnAs(event.ProcessExec{Argv: []string{"/bin/sh", "./pfx", "bash", "-c", "ls"}, Path: "./pfx", Interp: "/bin/sh", Exe: "/usr/bin/dash"}).exec("bash", "-c", "ls").exec("ls")
 	want(t, s.judge(), Discrepancy, "d:exec-differs/wrapper")
+	// The same, but the prefix starts the shell as a child: it is not taken for the assistant.
+	s = newStranger(t)
+	s.ask("ls")
+	s.root.spawnAs(event.ProcessExec{Argv: []string{"/bin/sh", "./pfx", "bash", "-c", "ls"}, Path: "./pfx", Interp: "/bin/sh", Exe: "/usr/bin/dash"}).spawn("bash", "-c", "ls").exec("ls")
+	want(t, s.judge(), Discrepancy, "d:exec-differs/wrapper")
+	// An assistant that is started by a script of the user's: the script is not an action.
+	l := newLab(t, "sh", "start.sh")
+	l.root.run("mkdir", "-p", "log")
+	s = &stranger{lab: l}
+	s.lab.root = l.root.spawn("python3", "agent.py")
+	s.ask("make")
+	s.bash("make").exec("make").exit()
+	r := s.judge()
+	want(t, r, Verified, "")
+	if len(r.Actions) != 1 || len(r.Housekeeping) != 3 {
+		t.Error(brief(r))
+	}
 }
 
 func TestTextsDiffer(t *testing.T) {

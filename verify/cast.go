@@ -31,14 +31,15 @@ type candidate struct {
 	chain   []*proctree.Exec // what the assistant put around the command, outermost first
 	root    *proctree.Exec   // the exec that carries the command; nil when only wrappers ran
 	carried *carried
-	sandbox bool   // the chain shows the assistant's sandbox
-	callID  string // CODEX_TOOL_CALL_ID of the chain
-	thread  string // CODEX_THREAD_ID or CLAUDE_CODE_SESSION_ID
-	startNS uint64 // of the root exec
-	endNS   uint64 // last thing seen below it
-	alive   bool   // something below it had not exited when the record ends
-	stray   bool   // nobody known started it
-	keep    *keep  // recognised housekeeping
+	sandbox bool             // the chain shows the assistant's sandbox
+	callID  string           // CODEX_TOOL_CALL_ID of the chain
+	thread  string           // CODEX_THREAD_ID or CLAUDE_CODE_SESSION_ID
+	startNS uint64           // of the root exec
+	endNS   uint64           // last thing seen below it
+	alive   bool             // something below it had not exited when the record ends
+	stray   bool             // nobody known started it
+	keep    *keep            // recognised housekeeping
+	execs   []*proctree.Exec // see execsOf
 	item    *item
 }
 
@@ -63,11 +64,12 @@ func (c *candidate) first() *proctree.Exec {
 // A cast is who is who in a session.
 type cast struct {
 	facts      *facts
-	root       *proctree.Proc // the wrapped command
-	hasAgent   bool           // an assistant ran
-	agents     []string       // which, in order of appearance
+	procs      []*proctree.Proc // all, oldest first
+	root       *proctree.Proc   // the wrapped command
+	hasAgent   bool             // an assistant ran
+	agents     []string         // which, in order of appearance
 	main       []*proctree.Exec
-	owners     map[*proctree.Proc]owner
+	owners     []owner // by Proc.ID
 	candidates []*candidate
 	self       []*proctree.Exec        // an assistant starting itself again (daemon, version check)
 	unknownIs  map[*proctree.Exec]bool // images taken for an unknown assistant
@@ -75,9 +77,9 @@ type cast struct {
 }
 
 func newCast(f *facts) *cast {
-	c := &cast{facts: f, owners: make(map[*proctree.Proc]owner), unknownIs: make(map[*proctree.Exec]bool)}
-	c.root = c.findRoot()
 	procs := f.tree.Procs()
+	c := &cast{facts: f, procs: procs, owners: make([]owner, len(procs)), unknownIs: make(map[*proctree.Exec]bool)}
+	c.root = c.findRoot()
 	known := slices.ContainsFunc(procs, func(p *proctree.Proc) bool {
 		return slices.ContainsFunc(p.Execs, func(x *proctree.Exec) bool { return agentOf(x) != "" })
 	})
@@ -124,13 +126,13 @@ func (f *facts) wrapsAssistant() bool {
 	if exe == "" {
 		exe = f.start.Command[0]
 	}
-	return agentOf(&proctree.Exec{Argv: f.start.Command, Exe: exe, Path: exe}) != ""
+	return agentOf(&proctree.Exec{Argv: f.start.Command, Program: &proctree.Program{Exe: exe, Path: exe}}) != ""
 }
 
 // findRoot is the process of the wrapped command.
 func (c *cast) findRoot() *proctree.Proc {
 	var root *proctree.Proc
-	for _, p := range c.facts.tree.Procs() {
+	for _, p := range c.procs {
 		if len(p.Execs) == 0 || p.Adoption != nil {
 			continue
 		}
@@ -149,33 +151,30 @@ func (c *cast) findRoot() *proctree.Proc {
 }
 
 // findUnknown looks for the process of an assistant that is not known by its program: the one that
-// started something whose text was asked for or approved. Without such a match it is the wrapped
-// command itself.
+// started something whose text was asked for or approved. It was there when it asked, so a program
+// that came later and stands between the two is part of what was run. Without such a match the
+// assistant is the wrapped command itself.
 func (c *cast) findUnknown(procs []*proctree.Proc) {
-	texts := make(map[string]bool)
-	for _, k := range c.facts.calls {
-		if k.Command != "" {
-			texts[k.Command] = true
-		}
-	}
-	for _, d := range c.facts.decisions {
-		if d.command != "" {
-			texts[d.command] = true
-		}
-	}
+	texts := c.facts.askedTexts()
 	matched := make(map[*proctree.Proc]bool)
 	for _, p := range procs {
 		if p.Parent == nil || p == c.root || slices.ContainsFunc(ancestors(p), func(a *proctree.Proc) bool { return matched[a] }) {
 			continue
 		}
 		for _, x := range p.Execs {
-			if carriedBy(unknown, x).is(texts) {
-				matched[p] = true
-				if img := p.Parent.ImageAt(p.Key.StartNS); img != nil {
-					c.unknownIs[img] = true
-				}
-				break
+			asked, ok := carriedBy(unknown, x).among(texts)
+			if !ok {
+				continue
 			}
+			matched[p] = true
+			img := p.Parent.ImageAt(p.Key.StartNS)
+			for asked > 0 && img != nil && img.TimeNS > asked && img.Spawner() != nil {
+				img = img.Spawner()
+			}
+			if img != nil {
+				c.unknownIs[img] = true
+			}
+			break
 		}
 	}
 	if len(c.unknownIs) == 0 && c.root != nil {
@@ -183,16 +182,34 @@ func (c *cast) findUnknown(procs []*proctree.Proc) {
 	}
 }
 
-func ancestors(p *proctree.Proc) []*proctree.Proc { return slices.Collect(p.Ancestors()) }
-
-// is reports whether the command is one of the given texts.
-func (c *carried) is(texts map[string]bool) bool {
-	for _, t := range c.texts {
-		if texts[t] {
-			return true
+// askedTexts are the command texts that were asked for or answered, with the earliest time of each
+// (0 when no witness gives one).
+func (f *facts) askedTexts() map[string]uint64 {
+	texts := make(map[string]uint64)
+	add := func(t string, ns uint64) {
+		if have, ok := texts[t]; t != "" && (!ok || have == 0 || ns > 0 && ns < have) {
+			texts[t] = ns
 		}
 	}
-	return false
+	for _, k := range f.calls {
+		add(k.Command, k.ns)
+	}
+	for _, d := range f.decisions {
+		add(d.command, d.askedNS())
+	}
+	return texts
+}
+
+func ancestors(p *proctree.Proc) []*proctree.Proc { return slices.Collect(p.Ancestors()) }
+
+// among reports whether the command is one of the given texts, and when that was first heard of.
+func (c *carried) among(texts map[string]uint64) (ns uint64, ok bool) {
+	for _, t := range c.texts {
+		if ns, ok := texts[t]; ok {
+			return ns, true
+		}
+	}
+	return 0, false
 }
 
 func (c *cast) agentOf(x *proctree.Exec) string {
@@ -256,9 +273,7 @@ func (c *cast) visit(p *proctree.Proc, o owner) {
 			cut = x.TimeNS
 			break
 		}
-		if _, ok := c.owners[t.p]; !ok {
-			c.owners[t.p] = o
-		}
+		c.owners[t.p.ID] = firstOwner(c.owners[t.p.ID], o)
 		for _, ch := range t.p.Children() {
 			if ch.Key.StartNS >= cut {
 				continue // below a candidate
@@ -307,10 +322,10 @@ func (c *cast) explore(agent string, p *proctree.Proc, from int) {
 			}
 		}
 		p.Descend(func(q *proctree.Proc) bool {
-			if _, ok := c.owners[q]; ok && q != p {
+			if c.owners[q.ID] != (owner{}) && q != p {
 				return false
 			}
-			c.owners[q] = owner{kind: command, agent: agent, cand: first}
+			c.owners[q.ID] = owner{kind: command, agent: agent, cand: first}
 			return true
 		})
 	}
@@ -368,7 +383,7 @@ func (c *cast) file(k *candidate) {
 		k.keep = housekeeping(k)
 	}
 	k.proc().Descend(func(q *proctree.Proc) bool {
-		c.owners[q] = owner{kind: command, agent: k.agent, cand: k}
+		c.owners[q.ID] = owner{kind: command, agent: k.agent, cand: k}
 		k.endNS = max(k.endNS, q.Key.StartNS, q.ExitNS)
 		for _, x := range q.Execs {
 			k.endNS = max(k.endNS, x.TimeNS)
@@ -382,7 +397,6 @@ func (c *cast) file(k *candidate) {
 // strayed is a process whose parents nobody saw.
 func (c *cast) strayed(p *proctree.Proc) {
 	if len(p.Execs) == 0 {
-		c.owners[p] = owner{kind: nobody}
 		for _, ch := range p.Children() {
 			c.strayed(ch)
 		}
@@ -398,7 +412,7 @@ func (c *cast) strayed(p *proctree.Proc) {
 
 // own puts a whole subtree on one account.
 func (c *cast) own(p *proctree.Proc, o owner) {
-	p.Descend(func(q *proctree.Proc) bool { c.owners[q] = o; return true })
+	p.Descend(func(q *proctree.Proc) bool { c.owners[q.ID] = o; return true })
 }
 
 // ownerOf is whose account an event of a process goes on.
@@ -407,7 +421,14 @@ func (c *cast) ownerOf(k event.ProcessKey) owner {
 	if p == nil {
 		return owner{}
 	}
-	return c.owners[p]
+	return c.owners[p.ID]
+}
+
+func firstOwner(a, b owner) owner {
+	if a != (owner{}) {
+		return a
+	}
+	return b
 }
 
 func firstOf(s ...string) string {

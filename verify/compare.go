@@ -42,6 +42,8 @@ func alike(a, b string) likeness {
 	switch {
 	case a == b:
 		return equal
+	case a == "" || b == "" || a[0] != b[0] && a[0] > ' ' && b[0] > ' ' && a[0] < 0x7f && b[0] < 0x7f:
+		return differs
 	case unseen(a) == unseen(b):
 		return invisible
 	}

@@ -129,7 +129,7 @@ func (v *judge) fileFinding(r fileRecord, o owner, it *item, own bool) (Finding,
 		return f, false // kept for other reasons
 	case own && o.kind != command:
 		// The assistant's own files are its own business; what it writes elsewhere is told once.
-		if it := v.editOf(r); it != nil {
+		if v.edits[r.seq] != nil {
 			if !r.class.outside && r.class.power == "" {
 				return f, false
 			}
@@ -208,7 +208,7 @@ func (v *judge) ruleFinding(f Finding, r fileRecord, o owner, it *item, own bool
 		f.Reason = "instructions"
 	}
 	if own {
-		if v.editOf(r) != nil {
+		if v.edits[r.seq] != nil {
 			f.Severity = Info
 			if !r.class.mild {
 				f.Severity = Warning
@@ -227,16 +227,6 @@ func (v *judge) ruleFinding(f Finding, r fileRecord, o owner, it *item, own bool
 	}
 	f.Message = sayf("%s %s %s, which decides what an assistant may do or is told to do.", who, r.how, quote(r.path))
 	return f, true
-}
-
-// editOf is the covered edit that a write belongs to.
-func (v *judge) editOf(r fileRecord) *item {
-	for _, it := range v.items {
-		if it.kind == "edit" && slices.ContainsFunc(it.writes, func(w fileRecord) bool { return w.seq == r.seq }) {
-			return it
-		}
-	}
-	return nil
 }
 
 // textNames: the text that was allowed names the file.

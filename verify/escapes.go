@@ -177,7 +177,7 @@ func (v *judge) fromMemory() []escapeRecord {
 		}
 	}
 	var out []escapeRecord
-	for _, p := range v.facts.tree.Procs() {
+	for _, p := range v.cast.procs {
 		for _, x := range p.Execs {
 			if len(x.Marks) == 0 || seen[x] {
 				continue

@@ -51,7 +51,9 @@ func (v *judge) explain(it *item) {
 		s := x.Spawner()
 		st := states[s]
 		img := v.classify(it, x, s, st)
-		states[x] = img
+		if last := x.Proc.Execs[len(x.Proc.Execs)-1]; x != last || len(x.Proc.Children()) > 0 {
+			states[x] = img // nothing else will ask what started it
+		}
 		if img.relation == Unexplained {
 			lost = append(lost, x)
 			continue
@@ -77,9 +79,12 @@ func (v *judge) explain(it *item) {
 // execsOf is everything that ran for a candidate, by time: the root exec and what came after or below
 // it, and what the assistant's preamble in the same process started.
 func (v *judge) execsOf(k *candidate) []*proctree.Exec {
+	if k.execs != nil {
+		return k.execs
+	}
 	var all []*proctree.Exec
 	k.root.Proc.Descend(func(p *proctree.Proc) bool {
-		o := v.cast.owners[p]
+		o := v.cast.owners[p.ID]
 		if o.cand != k && p != k.root.Proc {
 			return false
 		}
@@ -91,6 +96,7 @@ func (v *judge) execsOf(k *candidate) []*proctree.Exec {
 		return true
 	})
 	slices.SortStableFunc(all, compareExecs)
+	k.execs = all
 	return all
 }
 
@@ -312,9 +318,16 @@ func standsFor(st *image, x *proctree.Exec) string {
 
 // attempts keeps what could not be started: a search through PATH that ended well is not an attempt.
 func (v *judge) attempts(it *item, k *candidate) {
-	for _, f := range v.facts.failed {
-		o := v.cast.ownerOf(f.proc)
-		if o.cand != k || f.ns < k.root.TimeNS {
+	if v.failed == nil {
+		v.failed = make(map[*candidate][]failedExec)
+		for _, f := range v.facts.failed {
+			if o := v.cast.ownerOf(f.proc); o.cand != nil {
+				v.failed[o.cand] = append(v.failed[o.cand], f)
+			}
+		}
+	}
+	for _, f := range v.failed[k] {
+		if f.ns < k.root.TimeNS {
 			continue
 		}
 		p := v.facts.tree.Lookup(f.proc)

@@ -26,11 +26,13 @@ type judge struct {
 	written map[string][]fileRecord   // writes by path
 	shas    map[string][]digest
 	plain   map[string]*image
-	claimed map[int]bool // file records that belong to an edit
+	edits   map[uint64]*item   // edits by the records of their writes
+	nodes   map[inode][]digest // digests of executables
+	failed  map[*candidate][]failedExec
 }
 
 func newJudge(f *facts, l LedgerState) *judge {
-	v := &judge{facts: f, ledger: l, byName: make(map[string]*proctree.Exec), written: make(map[string][]fileRecord), shas: make(map[string][]digest), plain: make(map[string]*image), claimed: make(map[int]bool)}
+	v := &judge{facts: f, ledger: l, byName: make(map[string]*proctree.Exec), written: make(map[string][]fileRecord), shas: make(map[string][]digest), plain: make(map[string]*image), edits: make(map[uint64]*item), nodes: make(map[inode][]digest)}
 	v.last = f.lastNS
 	v.mode = commandLineMode(f.start, f.startSeq)
 	v.search = f.place.search
@@ -42,6 +44,10 @@ func newJudge(f *facts, l LedgerState) *judge {
 	for _, d := range f.digests {
 		if d.SHA256 != "" {
 			v.shas[d.SHA256] = append(v.shas[d.SHA256], d)
+			if d.At != "prompt" && d.Ino != 0 {
+				n := inode{d.Dev, d.Ino}
+				v.nodes[n] = append(v.nodes[n], d)
+			}
 		}
 	}
 	return v
@@ -120,9 +126,9 @@ func (v *judge) ownCommand() {
 		c := &candidate{top: p, root: p.Execs[0], startNS: p.Execs[0].TimeNS, carried: carriedBy("", p.Execs[0])}
 		v.cast.file(c)
 		v.cast.candidates = nil
-		for _, q := range v.facts.tree.Procs() {
-			if _, ok := v.cast.owners[q]; !ok && q.Seen && q.Parent != p.Parent {
-				v.cast.owners[q] = owner{kind: command, cand: c}
+		for _, q := range v.cast.procs {
+			if v.cast.owners[q.ID] == (owner{}) && q.Seen && q.Parent != p.Parent {
+				v.cast.owners[q.ID] = owner{kind: command, cand: c}
 			}
 		}
 		it.cand, c.item = c, it

@@ -54,6 +54,13 @@ func housekeeping(k *candidate) *keep {
 			return nil
 		}
 		return claudeKeeps(x)
+	case unknown:
+		return nil
+	}
+	// Other known assistants run a model's commands through a shell; what they start directly and
+	// only to look around is their own.
+	if base := path.Base(x.Argv[0]); k.agent != "" && (base == "git" && gitReads(x.Argv[1:], "") || base == "rg" && slices.Contains(x.Argv, "--files")) {
+		return &keep{kind: "look-around", presumed: true}
 	}
 	return nil
 }

@@ -22,9 +22,17 @@ func (v *judge) link() {
 			v.newItem(&item{kind: k.kind, call: k})
 		}
 	}
+	marked := slices.ContainsFunc(v.cast.candidates, func(c *candidate) bool { return c.callID != "" })
 	for _, c := range v.cast.candidates {
-		if c.keep == nil {
+		switch {
+		case c.keep == nil:
 			v.linkCandidate(c)
+		case c.agent == codex && !marked && c.root != nil && !c.keep.presumed:
+			// Versions without call ids let a model run an argv as it is; it may look like Codex's own.
+			if k := v.callFor(c); k != nil {
+				c.keep = nil
+				v.attach(k, c, "text")
+			}
 		}
 	}
 	decisions := slices.Clone(v.facts.decisions)

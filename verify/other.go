@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -134,16 +135,16 @@ func (v *judge) writesFor(it *item) []fileRecord {
 		last = max(last, r.ns)
 	}
 	var out []fileRecord
-	for i, w := range v.facts.files {
-		if w.how == "read" || !want[w.path] || v.claimed[i] || it.call.ns > 0 && w.ns+slack < it.call.ns || last > 0 && w.ns > last+slack {
-			continue
+	for p := range want {
+		for _, w := range v.written[p] {
+			if v.edits[w.seq] != nil || it.call.ns > 0 && w.ns+slack < it.call.ns || last > 0 && w.ns > last+slack || !v.ownProcess(w) {
+				continue
+			}
+			v.edits[w.seq] = it
+			out = append(out, w)
 		}
-		if !v.ownProcess(w) {
-			continue
-		}
-		v.claimed[i] = true
-		out = append(out, w)
 	}
+	slices.SortFunc(out, func(a, b fileRecord) int { return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.seq, b.seq)) })
 	return out
 }
 

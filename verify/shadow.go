@@ -146,10 +146,7 @@ func (v *judge) isCopy(it *item, x *proctree.Exec, name string, seqs []uint64) b
 	if !v.writable(x.Exe) || x.Interp != "" {
 		return false
 	}
-	for _, d := range v.facts.digests {
-		if d.SHA256 == "" || d.Dev != x.Dev || d.Ino != x.Ino || d.At == "prompt" {
-			continue
-		}
+	for _, d := range v.nodes[inode{x.Dev, x.Ino}] {
 		for _, o := range v.shas[d.SHA256] {
 			if v.writable(o.Path) || related(path.Base(o.Path), path.Base(x.Exe)) {
 				continue

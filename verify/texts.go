@@ -84,9 +84,12 @@ func (v *judge) differs(it *item, d *decision, seqs []uint64) Finding {
 	f := Finding{Code: ExecDiffers, Severity: Contradicts, Reason: "text", Records: seqs,
 		Message: sayf("You approved %s, but what ran is %s.", quote(d.command), quote(it.ran()))}
 	// The approved text did run, but something that nobody approved stood in front of it.
-	for _, x := range k.root.Proc.Execs[k.root.Index()+1:] {
+	for _, x := range v.execsOf(k) {
+		if x == k.root {
+			continue
+		}
 		c := carriedBy(k.agent, x)
-		if c.is(map[string]bool{d.command: true}) || len(c.texts) == 0 && argvAlike(d.command, x) == equal {
+		if slices.Contains(c.texts, d.command) || len(k.carried.texts) == 0 && len(c.texts) == 0 && argvAlike(d.command, x) == equal {
 			f.Reason = "wrapper"
 			f.Records = append(f.Records, x.Seq)
 			f.Message = sayf("You approved %s, but it was run through %s, which the approval does not name.", quote(d.command), quoteArgv(k.root.Argv))

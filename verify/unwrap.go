@@ -23,7 +23,10 @@ func (c *carried) text() string {
 	if len(c.texts) > 0 {
 		return c.texts[0]
 	}
-	return strings.Join(c.argv, " ")
+	if len(c.argv) > 0 {
+		return shell.Join(c.argv)
+	}
+	return ""
 }
 
 // shellText finds the text given to a shell with -c. login says that start-up files are read first.
