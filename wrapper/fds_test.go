@@ -218,20 +218,9 @@ func TestSurroundings(t *testing.T) {
 
 func TestPipesForwardSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1} {
-		ready := filepath.Join(t.TempDir(), "ready")
-		var cmd *exec.Cmd
-		go func() {
-			for { // once the command is ready
-				if b, _ := os.ReadFile(ready); len(b) > 0 {
-					cmd.Process.Signal(sig)
-					return
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-		}()
-		set := make(chan struct{})
-		_, _, code := piped(t, nil, func(c *exec.Cmd) { cmd = c; close(set) }, "sh", "-c", "echo x > "+ready+"; exec sleep 20")
-		<-set
+		// The command tells its parent's parent, rye, when it is ready.
+		_, _, code := piped(t, nil, nil, "sh", "-c", fmt.Sprintf(
+			`ulimit -c 0; (sleep 0.1; kill -%d $(cut -d" " -f4 /proc/$PPID/stat)) & exec sleep 20`, int(sig)))
 		if code != 128+int(sig) {
 			t.Errorf("%v: status %d", sig, code)
 		}

@@ -105,15 +105,18 @@ func (in *inputRelay) poke() {
 	_, _ = unix.Write(in.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
-// close releases the descriptor. It reports whether the relay has ended, and so uses no descriptor any more.
-func (in *inputRelay) close() bool {
-	if in.started {
-		select {
-		case <-in.done:
-		case <-time.After(time.Second): // in a read that blocks although there was something to read
-			return false
-		}
+// wait waits until the relay has ended and so uses no descriptor any more; it reports whether it has. A read can block
+// although there was something to read, when another process was quicker.
+func (in *inputRelay) wait() bool {
+	if !in.started {
+		return true
 	}
-	unix.Close(in.wake)
-	return true
+	select {
+	case <-in.done:
+		return true
+	case <-time.After(time.Second):
+		return false
+	}
 }
+
+func (in *inputRelay) close() { unix.Close(in.wake) }

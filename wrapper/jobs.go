@@ -1,7 +1,6 @@
 package wrapper
 
 import (
-	"errors"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -42,6 +41,8 @@ func (s *Session) run() {
 			// The command's terminal goes the way the user's went: reads end, writes fail.
 			hungUp = nil
 			s.master.Close()
+			// As the kernel does with a hangup: what is stopped must run to see it.
+			_ = s.tell(msgContinue, 0)
 		case <-tick:
 			s.watchForeground()
 		}
@@ -86,13 +87,7 @@ func (s *Session) resize() {
 		return
 	}
 	s.size = ws
-	t := s.opts.Clock()
-	if s.feed != nil {
-		s.feed.q.putSize(int(ws.Col), int(ws.Row), t)
-	}
-	if s.rec != nil {
-		s.rec.q.putSize(int(ws.Col), int(ws.Row), t)
-	}
+	s.seen.resize(int(ws.Col), int(ws.Row))
 	s.out.rows.Store(int32(ws.Row))
 	_ = s.setSize(ws)
 }
@@ -113,8 +108,8 @@ func (s *Session) childStopped(sig syscall.Signal) {
 			s.res.Terminal = err
 		}
 	}
-	// Unless somebody else has continued it already.
-	if processState(s.pid) == 'T' {
+	// Unless somebody else has continued it already. A tracer's stop is shown as t.
+	if st := processState(s.pid); st == 'T' || st == 't' {
 		s.stopSelf(sig)
 	}
 	s.resume(wantsTerminal)
@@ -130,22 +125,19 @@ func (s *Session) stopSelf(sig syscall.Signal) {
 	if sig == unix.SIGSTOP {
 		group = unix.SIGTSTP
 	}
-	ignored := s.ignored.has(group)
 	if s.term != nil { // a job of a terminal; elsewhere the group may be anybody's
-		signal.Ignore(group)
-		_ = unix.Kill(0, group)
+		_ = withDisposition(group, sigIgnore, func() { _ = unix.Kill(0, group) })
 	}
-	if !ignored {
-		signal.Reset(group)
+	if s.ignored.has(sig) {
+		return
 	}
 	// A signal sent to the process could stop any thread of it now and this one later. Sent to this thread, it
 	// acts before the system call returns.
-	runtime.LockOSThread()
-	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), sig)
-	runtime.UnlockOSThread()
-	if !ignored && group == unix.SIGTSTP {
-		signal.Notify(s.sigs, group)
-	}
+	_ = withDisposition(sig, sigDefault, func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), sig)
+	})
 }
 
 // resume goes on after a stop: terminal first, then the command.
@@ -175,13 +167,34 @@ func (s *Session) continued() {
 
 // toForeground gives the command the terminal.
 func (s *Session) toForeground() {
+	s.takeTerminal()
+	_ = s.tell(msgForeground, 1)
+}
+
+// takeTerminal sets the user's terminal up for a command that is in the foreground of its own.
+func (s *Session) takeTerminal() {
 	s.childForeground = true
 	if err := s.term.setRaw(); err != nil {
 		s.res.Terminal = err
 	}
+	if !s.settled {
+		s.settled = true
+		s.adoptSettings()
+	}
 	s.resize()
-	_ = s.tell(msgForeground, 1)
 	s.in.enable(true)
+}
+
+// adoptSettings is for a command that began in the background. The settings its terminal got then may have been those
+// of the shell's line editor; now they are the ones the shell gives a job.
+func (s *Session) adoptSettings() {
+	_ = control(s.master, func(fd int) error {
+		now, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil || *now != s.initial { // or the command has set them
+			return err
+		}
+		return unix.IoctlSetTermios(fd, unix.TCSETS, &s.term.saved)
+	})
 }
 
 // toBackground takes it away, when the shell has taken it from rye.
@@ -205,21 +218,10 @@ func (s *Session) watchForeground() {
 		taken = err == nil && pgrp > 0 && pgrp != s.monitor.Pid
 		return err
 	})
-	if !taken {
-		return
+	if taken {
+		s.takeTerminal()
 	}
-	s.childForeground = true
-	if err := s.term.setRaw(); err != nil {
-		s.res.Terminal = err
-	}
-	s.resize()
-	s.in.enable(true)
 }
-
-var errLate = errors.New("not finished in time after the end of the command")
-
-// patience is how long the end waits for those who look on.
-const patience = 5 * time.Second
 
 // end finishes the session after the command has ended.
 func (s *Session) end() {
@@ -228,11 +230,9 @@ func (s *Session) end() {
 		s.out.end()
 		s.drain()
 		s.Restore()
+		s.in.wait()
 		s.res.InputBytes, s.res.OutputBytes = s.in.bytes.Load(), s.out.bytes.Load()
-		if s.rec != nil && len(s.undo) > 0 {
-			s.rec.q.put(itemOutput, s.undo, s.opts.Clock())
-		}
-		s.closeObservers()
+		s.res.Callbacks, s.res.Recording = s.seen.close(s.undo)
 	}
 	signal.Stop(s.sigs)
 	s.cleanup()
@@ -261,32 +261,6 @@ func (s *Session) drain() {
 	}
 }
 
-func (s *Session) closeObservers() {
-	late := time.After(patience)
-	if s.feed != nil {
-		s.feed.q.close()
-	}
-	if s.rec != nil {
-		s.rec.q.close()
-	}
-	if s.feed != nil {
-		select {
-		case <-s.feed.done:
-			s.res.Callbacks = s.feed.err
-		case <-late:
-			s.res.Callbacks = errLate
-		}
-	}
-	if s.rec != nil {
-		select {
-		case <-s.rec.done:
-			s.res.Recording = s.rec.result()
-		case <-late:
-			s.res.Recording = errLate
-		}
-	}
-}
-
 // cleanup releases what the session holds. The monitor ends when its socket closes.
 func (s *Session) cleanup() {
 	if s.ctl != nil {
@@ -300,8 +274,11 @@ func (s *Session) cleanup() {
 	if s.master != nil {
 		s.master.Close()
 	}
-	if s.in != nil && !s.in.close() {
-		return // better a descriptor left open than one closed under a reader
+	if s.in != nil {
+		if !s.in.wait() {
+			return // better a descriptor left open than one closed under a reader
+		}
+		s.in.close()
 	}
 	if s.term != nil {
 		s.term.close()

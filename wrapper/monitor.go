@@ -3,8 +3,6 @@ package wrapper
 import (
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -181,14 +179,15 @@ func (m *monitor) reap() bool {
 	if err != nil || pid != m.pid {
 		return err == nil || err == unix.EINTR
 	}
+	// An end may follow so closely that the continuation before it is not seen.
+	if m.stopped && !m.continued && !ws.Stopped() {
+		go wakeFront()
+	}
 	switch {
 	case ws.Stopped():
 		m.stopped, m.continued = true, false
 		_ = writeMessage(m.front, message{msgStopped, uint32(ws.StopSignal())})
 	case ws.Continued():
-		if m.stopped && !m.continued {
-			go wakeFront()
-		}
 		m.stopped = false
 		_ = writeMessage(m.front, message{msgContinued, 0})
 	default:
@@ -209,7 +208,7 @@ func (m *monitor) reap() bool {
 // about to, and nobody else knows.
 func wakeFront() {
 	for range 20 {
-		if processState(os.Getppid()) == 'T' {
+		if s := processState(os.Getppid()); s == 'T' || s == 't' {
 			_ = unix.Kill(os.Getppid(), unix.SIGCONT)
 			return
 		}
@@ -280,13 +279,3 @@ func (m *monitor) frontDied(changes <-chan struct{}, handled chan<- struct{}) {
 }
 
 const hangupPatience = 5 * time.Second
-
-// settleRuntime prepares for spawn, which blocks one thread in a way the Go scheduler does not know of: a
-// second one must be able to run, and the garbage collector must not wait for the first.
-func settleRuntime() (done func()) {
-	if runtime.GOMAXPROCS(0) < 2 {
-		runtime.GOMAXPROCS(2)
-	}
-	old := debug.SetGCPercent(-1)
-	return func() { debug.SetGCPercent(old) }
-}

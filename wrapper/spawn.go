@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 	"syscall"
-	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,7 +12,6 @@ import (
 // spawn starts the command, in the foreground of the pseudo-terminal or not, and returns its pid or the stage
 // that failed.
 func (m *monitor) spawn(foreground bool) (pid, stage int, err error) {
-	defer settleRuntime()()
 	path, argv := string(m.req.Path), toStrings(m.req.Argv)
 	pid, err = m.forkExec(path, argv, foreground)
 	if err == unix.ENOEXEC && textScript(path) {
@@ -46,57 +43,23 @@ func (m *monitor) failedStage(path string, err error) int {
 	return stageExec
 }
 
-// forkExec starts the command in a new process group, born in the session's cgroup.
-//
-// A process that puts its own group into the foreground gets SIGTTOU for it, as it is in the background at
-// that moment, and stops before its exec. That is used as a gate: the monitor, which may do so, changes the
-// foreground group, and continues the child. So the command can never see itself in the background. Ignoring or
-// blocking SIGTTOU around the fork instead would be inherited by the command.
+// forkExec starts the command in a new process group, born in the session's cgroup. The child itself makes its group
+// the foreground one before its exec, so the command can never see itself in the background; package syscall has
+// signals blocked in the child until then, without which this would stop it with SIGTTOU.
 func (m *monitor) forkExec(path string, argv []string, foreground bool) (int, error) {
-	attr := &syscall.ProcAttr{
+	sys := &syscall.SysProcAttr{Setpgid: true}
+	if foreground && m.slave >= 0 {
+		sys.Foreground, sys.Ctty = true, m.slave
+	}
+	if m.req.Cgroup {
+		sys.UseCgroupFD, sys.CgroupFD = true, m.cg
+	}
+	return syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Dir:   string(m.req.Dir),
 		Env:   toStrings(m.req.Env),
 		Files: []uintptr{uintptr(m.std[0]), uintptr(m.std[1]), uintptr(m.std[2])},
-		Sys:   &syscall.SysProcAttr{Setpgid: true},
-	}
-	if m.req.Cgroup {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, m.cg
-	}
-	if !foreground || m.slave < 0 {
-		return syscall.ForkExec(path, argv, attr)
-	}
-	attr.Sys.Foreground, attr.Sys.Ctty = true, m.slave
-	type result struct {
-		pid int
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		pid, err := syscall.ForkExec(path, argv, attr)
-		done <- result{pid, err}
-	}()
-	for {
-		select {
-		case r := <-done:
-			return r.pid, r.err
-		case <-time.After(100 * time.Microsecond):
-		}
-		if pid := stoppedChild(); pid != 0 {
-			m.setForeground(pid)
-			_ = unix.Kill(pid, unix.SIGCONT)
-		}
-	}
-}
-
-// stoppedChild takes the stop of a child and returns its pid, 0 if none has stopped. Not wait4, which would take
-// an exit as well.
-func stoppedChild() int {
-	var info unix.Siginfo
-	if unix.Waitid(unix.P_ALL, 0, &info, unix.WSTOPPED|unix.WNOHANG, nil) != nil || info.Signo == 0 {
-		return 0
-	}
-	// x/sys leaves the union of siginfo_t unnamed; si_pid is its first member, aligned to 8 on 64-bit machines.
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), 16)))
+		Sys:   sys,
+	})
 }
 
 func toStrings(b [][]byte) []string {
