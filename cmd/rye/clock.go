@@ -28,3 +28,21 @@ func bootID() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
 }
+
+// ownCPU is the CPU time of this process so far, in nanoseconds, without its children's.
+func ownCPU() uint64 {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return uint64(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// ownRSS is the most memory this process has had resident, in bytes.
+func ownRSS() uint64 {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return uint64(r.Maxrss) * 1024
+}

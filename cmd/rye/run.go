@@ -62,6 +62,7 @@ func run(c wrapConfig) (int, error) {
 	}
 	w.begin(began, start, obs.about, sess) // session.start, observer.attached, then everything that was held back
 	stop := w.background()                 // renews checkpoints, follows transcripts
+	before := ownCPU()
 
 	res, waitErr := sess.Wait()
 	scan.Close(boottime())
@@ -75,6 +76,10 @@ func run(c wrapConfig) (int, error) {
 	if err := book.finish(); err != nil {
 		warn(os.Stderr, err)
 	}
+	self := usage{CPUNS: ownCPU() - before, MaxRSS: ownRSS()}
+	if obs.coll != nil {
+		self.Events = obs.coll.Read()
+	}
 
 	obs.remove(survivors)
 	report := judgeBook(book)
@@ -83,7 +88,7 @@ func run(c wrapConfig) (int, error) {
 		printSummary(os.Stderr, book, report, w.counts())
 	}
 	if c.jsonSummary != "" {
-		if err := writeSummary(c.jsonSummary, book, report, res); err != nil {
+		if err := writeSummary(c.jsonSummary, book, report, res, self); err != nil {
 			warn(os.Stderr, err)
 		}
 	}
@@ -157,8 +162,8 @@ func sessionEnd(res wrapper.Result, waitErr error, survivors []event.Survivor, t
 }
 
 // writeSummary writes --json-summary.
-func writeSummary(file string, b *book, r *verify.Report, res wrapper.Result) error {
-	s := summaryOf(b, r, res)
+func writeSummary(file string, b *book, r *verify.Report, res wrapper.Result, self usage) error {
+	s := summaryOf(b, r, res, self)
 	data, err := marshalIndent(s)
 	if err != nil {
 		return fmt.Errorf("write summary: %w", err)

@@ -143,10 +143,18 @@ type summary struct {
 	Findings []verify.Finding  `json:"findings"`
 	Tier     string            `json:"tier,omitempty"`
 	Lost     map[string]uint64 `json:"lost,omitempty"`
+	Self     usage             `json:"self"`
 }
 
-func summaryOf(b *book, r *verify.Report, res wrapper.Result) summary {
-	s := summary{Session: b.id, Dir: b.dir, ExitCode: res.ExitCode, Signal: res.SignalName(), Findings: []verify.Finding{}}
+// usage is what rye itself cost from the start of the command to its end.
+type usage struct {
+	CPUNS  uint64 `json:"cpu_ns"`
+	MaxRSS uint64 `json:"max_rss_bytes"`
+	Events uint64 `json:"events"` // records taken from the kernel
+}
+
+func summaryOf(b *book, r *verify.Report, res wrapper.Result, self usage) summary {
+	s := summary{Session: b.id, Dir: b.dir, ExitCode: res.ExitCode, Signal: res.SignalName(), Findings: []verify.Finding{}, Self: self}
 	if r != nil {
 		s.Recorded, s.Verdict, s.Actions, s.Findings = true, r.Verdict, len(r.Actions), append(s.Findings, r.Findings...)
 		s.Tier, s.Lost = r.Coverage.Tier, r.Coverage.Lost

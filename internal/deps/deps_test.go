@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"proxy":          {"event", "policy"},
 	"vm":             {},
 
+	"internal/bench":    {},
 	"internal/scripted": {},
 	"internal/deps":     {},
 	"internal/testutil": {"event", "loader", "collector"},
@@ -44,7 +45,7 @@ var allowed = map[string][]string{
 var reserved = map[string][]string{
 	"github.com/cilium/ebpf": {"bpf", "loader", "collector", "internal/testutil"},
 	"net/http":               {"proxy", "cmd/rye", "internal/testutil"},
-	"os/exec":                {"wrapper", "vm", "internal/scripted", "internal/testutil", "cmd/rye"},
+	"os/exec":                {"wrapper", "vm", "internal/bench", "internal/scripted", "internal/testutil", "cmd/rye"},
 	"database/sql":           {"index"},
 }
 
