@@ -252,6 +252,11 @@ func TestEscapes(t *testing.T) {
 		{"bpf", func(p *proc) { p.do(&event.Escape{What: "bpf"}) }, Discrepancy, "d:escape-attempt/bpf w:evidence-lost/out-of-sight"},
 		{"refused", func(p *proc) { p.do(&event.Escape{What: "ptrace", Result: -1, Error: "EPERM"}) }, Verified, "w:escape-attempt/ptrace"},
 		{"io_uring that can be seen into", func(p *proc) { p.do(&event.Escape{What: "io_uring"}) }, Verified, "i:escape-attempt/io_uring"},
+		{"a file in memory, not run", func(p *proc) { p.do(&event.Escape{What: "memfd"}) }, Verified, ""},
+		{"its own user again", func(p *proc) {
+			p.do(&event.Escape{What: "setuid", Detail: map[string]string{"uid": "4294967295", "euid": "0", "suid": "4294967295"}})
+		}, Verified, ""},
+		{"another user", func(p *proc) { p.do(&event.Escape{What: "setuid", Detail: map[string]string{"uid": "1000"}}) }, Verified, "w:escape-attempt/setuid"},
 		{"something new", func(p *proc) { p.do(&event.Escape{What: "warp"}) }, Verified, "w:escape-attempt/warp"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -372,6 +377,19 @@ func TestScripts(t *testing.T) {
 		s.root.do(&event.FileRename{From: labWork + "/new", To: script, How: "rename"})
 	}), Discrepancy, "d:exec-differs/script-rewritten")
 	want(t, start(t, "aa", "aa", func(s *stranger) { s.root.open(script, rdonly) }), Verified, "")
+	// A file that is only data may change; one that an interpreter runs may not.
+	for cmd, findings := range map[string]string{"rm victim": "", "python3 victim": "d:exec-differs/script-changed", "bash -e victim": "d:exec-differs/script-changed", "cat victim": ""} {
+		s := newStranger(t)
+		s.askOnly(cmd)
+		d := s.prompt("unknown", cmd)
+		s.add(nil, &event.FileDigest{Path: labWork + "/victim", Dev: 1, Ino: 42, SHA256: "aa", At: "prompt", For: d.seq})
+		d.grant()
+		s.bash(cmd).exec(strings.Fields(cmd)...)
+		s.add(nil, &event.FileDigest{Path: labWork + "/victim", SHA256: "bb", At: "exec", For: s.lastSeq()})
+		if r := s.judge(); codes(r) != findings {
+			t.Errorf("%s: %s", cmd, brief(r))
+		}
+	}
 }
 
 func TestRuleExceeded(t *testing.T) {

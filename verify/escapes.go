@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ryehq/rye/proctree"
@@ -39,11 +40,15 @@ var escapeKinds = map[string]escapeKind{
 	"userfaultfd":       {Info, "used userfaultfd", false},
 	"open_by_handle_at": {Warning, "opened files by handle", false},
 	"kexec":             {Contradicts, "loaded another kernel", true},
+	"clone_ns":          {Warning, "started a process in new namespaces", false},
+	"pivot_root":        {Warning, "changed its root folder", false},
+	"perf":              {Info, "measured events of the kernel", false},
 }
 
 // Programs whose business a technique is: naming them in the approved text names it.
 var escapeTools = map[string][]string{
 	"ptrace": {"strace", "ltrace", "gdb", "gdbserver", "lldb", "rr", "perf", "dlv", "valgrind"}, "process_vm_writev": {"gdb", "lldb"}, "proc_mem": {"gdb", "lldb", "gcore"},
+	"clone_ns": {"unshare", "bwrap", "docker", "podman", "chromium", "chrome", "firejail", "nix", "nix-build"}, "pivot_root": {"bwrap", "unshare", "docker", "podman"},
 	"unshare": {"unshare", "bwrap", "docker", "podman", "buildah", "chromium", "chrome", "flatpak", "firejail", "nix", "nix-build"}, "setns": {"nsenter", "ip", "docker"},
 	"mount": {"mount", "umount", "unshare", "bwrap", "fusermount", "fusermount3", "docker", "podman"}, "raw_socket": {"ping", "ping4", "ping6", "traceroute", "mtr", "nmap", "fping"},
 	"packet_socket": {"tcpdump", "dhclient", "nmap", "tshark", "dumpcap", "arping"}, "bpf": {"bpftrace", "bpftool", "tc"}, "module": {"insmod", "modprobe", "rmmod"},
@@ -66,7 +71,7 @@ func (v *judge) escapes() {
 	for _, r := range v.facts.escapes {
 		o := v.cast.ownerOf(r.proc)
 		x := v.imageAt(r)
-		if o.kind == witness || v.sandboxWork(r, o, x) {
+		if o.kind == witness || v.sandboxWork(r, o, x) || ordinary(r, x) {
 			continue
 		}
 		it, _ := v.account(o)
@@ -83,6 +88,28 @@ func (v *judge) escapes() {
 		v.find(it, v.escape(r, o, it, prog, x))
 		v.blind(r, it)
 	}
+}
+
+// ordinary: what many programs do and what leads nowhere. A file in memory matters when it is run, and
+// then its exec says so; setting one's user to what it is anyway changes nothing.
+func ordinary(r escapeRecord, x *proctree.Exec) bool {
+	switch r.what {
+	case "memfd":
+		return true
+	case "setuid":
+		if x == nil {
+			return false
+		}
+		for _, name := range []string{"uid", "euid", "suid"} {
+			switch id := r.detail[name]; id {
+			case "", "-1", "4294967295", strconv.Itoa(int(x.UID)), strconv.Itoa(int(x.EUID)):
+			default:
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 func (v *judge) escape(r escapeRecord, o owner, it *item, prog string, x *proctree.Exec) Finding {
@@ -152,7 +179,7 @@ func (v *judge) imageAt(r escapeRecord) *proctree.Exec {
 // sandboxWork: an assistant's own sandbox makes namespaces and mounts; that is what it is for.
 func (v *judge) sandboxWork(r escapeRecord, o owner, x *proctree.Exec) bool {
 	switch r.what {
-	case "unshare", "setns", "mount", "setuid", "memfd_exec", "deleted_exec":
+	case "unshare", "setns", "mount", "setuid", "memfd_exec", "deleted_exec", "clone_ns", "pivot_root":
 	default:
 		return false
 	}
@@ -160,7 +187,7 @@ func (v *judge) sandboxWork(r escapeRecord, o owner, x *proctree.Exec) bool {
 		return false
 	}
 	if o.kind == assistant {
-		return r.what == "unshare" || r.what == "setns" || r.what == "mount"
+		return r.what != "memfd_exec" && r.what != "deleted_exec"
 	}
 	return wrapperOf(o.agent, x) != "" && (o.cand == nil || o.cand.root == nil || compareExecs(x, o.cand.root) < 0 || slices.Contains(o.cand.chain, x) || o.cand.keep != nil)
 }

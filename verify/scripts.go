@@ -1,8 +1,12 @@
 package verify
 
 import (
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/ryehq/rye/proctree"
+	"github.com/ryehq/rye/verify/shell"
 )
 
 // judgeScripts: a script that was approved by its name must still be the file it was when the dialog
@@ -26,24 +30,49 @@ func (v *judge) judgeScripts(it *item) {
 	}
 }
 
-// scriptRun is when an action ran a script: the exec that names the file, else its root.
+// scriptRun is when an action ran a file as code: the exec of the file, of an interpreter that was
+// given it, or of the shell whose text sources it. A file that is only data to a command may change.
 func (v *judge) scriptRun(it *item, p digest) (ns, seq uint64) {
 	for _, x := range v.execsOf(it.cand) {
-		if x.Path == p.Path || x.Exe == p.Path || x.Dev == p.Dev && x.Ino == p.Ino && p.Ino != 0 || slices.Contains(x.Argv, p.Path) {
+		if x.Path != "" && absPath(x.Path, x.CWD) == p.Path || x.Exe == p.Path || x.Dev == p.Dev && x.Ino == p.Ino && p.Ino != 0 {
 			return x.TimeNS, x.Seq
 		}
-		for _, a := range x.Argv {
-			if a != "" && absPath(a, x.CWD) == p.Path {
-				return x.TimeNS, x.Seq
+		if s := codeFile(x); s != "" && absPath(s, x.CWD) == p.Path {
+			return x.TimeNS, x.Seq
+		}
+	}
+	if it.script != nil {
+		for _, c := range it.script.Commands {
+			if b := c.Base(); (b == "source" || b == ".") && len(c.Words) > 1 {
+				if s, ok := c.Words[1].Static(); ok && absPath(s, it.cand.root.CWD) == p.Path {
+					return it.cand.root.TimeNS, it.cand.root.Seq
+				}
 			}
 		}
 	}
-	for _, e := range v.facts.digests {
-		if e.At == "exec" && e.Path == p.Path && e.ns >= it.cand.startNS && e.ns <= it.cand.endNS+slack {
-			return e.ns, e.seq
+	return 0, 0
+}
+
+// codeFile is the file that an interpreter or a shell was given to run.
+func codeFile(x *proctree.Exec) string {
+	base := path.Base(x.Exe)
+	switch {
+	case isInterpreter(base):
+		return scriptArg(x.Argv)
+	case shell.IsShell(base):
+		if _, _, text := shellText(x); text {
+			return ""
+		}
+		for i := 1; i < len(x.Argv); i++ {
+			switch a := x.Argv[i]; {
+			case a == "-o" || a == "+o" || a == "-O" || a == "+O" || a == "--rcfile" || a == "--init-file":
+				i++
+			case a == "" || a[0] != '-' && a[0] != '+':
+				return a
+			}
 		}
 	}
-	return 0, 0
+	return ""
 }
 
 // changedDigest compares the content at the prompt with the content at the run.
