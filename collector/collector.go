@@ -61,8 +61,9 @@ func New(k Kernel, sink func(event.Event) error) (*Collector, error) {
 // this is the barrier before a verdict. Loss is reported as it is noticed.
 func (c *Collector) Run() error {
 	var rec ringbuf.Record
+	// The deadline matters only while the ring is empty, so it is set anew only when it has passed.
+	c.reader.SetDeadline(time.Now().Add(pollEvery))
 	for {
-		c.reader.SetDeadline(time.Now().Add(pollEvery))
 		err := c.reader.ReadInto(&rec)
 		switch {
 		case err == nil:
@@ -70,6 +71,7 @@ func (c *Collector) Run() error {
 				return err
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
+			c.reader.SetDeadline(time.Now().Add(pollEvery))
 			if err := c.reportLoss(false); err != nil {
 				return err
 			}

@@ -6,13 +6,13 @@ package collector
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"path"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -23,16 +23,19 @@ import (
 // ErrRecord says that bytes are not a record of this layout.
 var ErrRecord = errors.New("not a record of this layout")
 
-// fixed reads a record's fixed part into v and returns the tail. Both targets are little-endian.
-func fixed(raw []byte, v any) ([]byte, error) {
-	n, err := binary.Decode(raw, binary.LittleEndian, v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrRecord, err)
+// fixed copies a record's fixed part into v and returns the tail. bpf2go's structs have the kernel's layout
+// byte for byte (bpf/layout_test.go), and both targets are little-endian; a copy also does not care how raw
+// is aligned.
+func fixed[T any](raw []byte, v *T) ([]byte, error) {
+	n := int(unsafe.Sizeof(*v))
+	if len(raw) < n {
+		return nil, fmt.Errorf("%w: %d bytes, %d wanted", ErrRecord, len(raw), n)
 	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(v)), n), raw)
 	return raw[n:], nil
 }
 
-// cut takes the strings of a tail off, in order.
+// A tail is the strings behind the fixed part, taken off in order.
 type tail struct {
 	b   []byte
 	bad bool

@@ -73,14 +73,14 @@ func run(c wrapConfig) (int, error) {
 	}
 	w.transcripts() // what the assistant wrote last
 	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest()))
-	if err := book.finish(); err != nil {
-		warn(os.Stderr, err)
-	}
 	self := usage{CPUNS: ownCPU() - before, MaxRSS: ownRSS()}
 	if obs.coll != nil {
 		self.Events = obs.coll.Read()
 	}
 
+	if err := book.finish(); err != nil {
+		warn(os.Stderr, err)
+	}
 	obs.remove(survivors)
 	report := judgeBook(book)
 	book.indexResult(report, start, res)

@@ -32,6 +32,9 @@ type result struct {
 	lost   uint64
 }
 
+// Workload and tool have a cpu each and real-time priority, so that other load stays out. One cpu: no prefix.
+var onWork, onTool = []string{"taskset", "-c", "1", "chrt", "-f", "10"}, []string{"taskset", "-c", "0", "chrt", "-f", "10"}
+
 type bench struct {
 	dir, rye, workload, cgroup string
 }
@@ -78,9 +81,7 @@ func run(rounds int, rye string) error {
 		for _, w := range works {
 			order := append(slices.Clone(tools[1+r%4:]), tools[1:1+r%4]...)
 			for _, tool := range append([]string{"none"}, order...) {
-				began := time.Now()
 				x, err := b.once(tool, w)
-				fmt.Fprintf(os.Stderr, "%s %s %v\n", w.name, tool, time.Since(began).Round(time.Millisecond))
 				if err != nil {
 					return fmt.Errorf("%s %s: %w", tool, w.name, err)
 				}
@@ -107,7 +108,7 @@ func parse(out []byte) (float64, error) {
 }
 
 func (b *bench) once(tool string, w work) (x result, err error) {
-	argv := append([]string{b.workload, w.name, strconv.Itoa(w.n)}, w.args...)
+	argv := append(slices.Clone(onWork), append([]string{b.workload, w.name, strconv.Itoa(w.n)}, w.args...)...)
 	switch tool {
 	case "none":
 		out, err := exec.Command(argv[0], argv[1:]...).Output()
@@ -117,11 +118,11 @@ func (b *bench) once(tool string, w work) (x result, err error) {
 		x.ns, err = parse(out)
 		return x, err
 	case "strace", "strace-bpf":
-		args := []string{"-f", "-qq", "-e", "trace=execve,openat,connect", "-o", filepath.Join(b.dir, "strace.out")}
+		args := []string{"-c", "1", "chrt", "-f", "10", "strace", "-f", "-qq", "-e", "trace=execve,openat,connect", "-o", filepath.Join(b.dir, "strace.out")}
 		if tool == "strace-bpf" {
 			args = append(args, "--seccomp-bpf")
 		}
-		cmd := exec.Command("strace", append(args, argv...)...)
+		cmd := exec.Command("taskset", append(args, argv...)...) // with its tracee: its best case
 		out, err := cmd.Output()
 		if err != nil {
 			return x, err
@@ -138,7 +139,7 @@ func (b *bench) once(tool string, w work) (x result, err error) {
 
 func (b *bench) underRye(argv []string) (x result, err error) {
 	sum := filepath.Join(b.dir, "summary.json")
-	cmd := exec.Command(b.rye, append([]string{"wrap", "-q", "--json-summary", sum, "--"}, argv...)...)
+	cmd := exec.Command(onTool[0], append(append(slices.Clone(onTool[1:]), b.rye, "wrap", "-q", "--json-summary", sum, "--"), argv...)...)
 	home := filepath.Join(b.dir, "home")
 	os.RemoveAll(home)
 	cmd.Env = append(os.Environ(), "RYE_HOME="+home)
@@ -190,7 +191,7 @@ func (b *bench) underBpftrace(argv []string) (x result, err error) {
 		return x, err
 	}
 	os.Remove(out)
-	tracer := exec.Command("bpftrace", "-B", "full", "-o", out, bt)
+	tracer := exec.Command(onTool[0], append(slices.Clone(onTool[1:]), "bpftrace", "-B", "full", "-o", out, bt)...)
 	ready, err := os.Create(filepath.Join(b.dir, "bpftrace.err"))
 	if err != nil {
 		return x, err
