@@ -2,6 +2,7 @@ package screen
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ryehq/rye/event"
@@ -30,6 +31,7 @@ var claudeTitles = []claudeTitle{
 	claudeHead(`Fetch|Web search|Web Search`, kindNetwork),
 	claudeHead(`Network request outside of sandbox`, kindNetwork),
 	claudeHead(`Tool use`, kindMCP),
+	claudeHead(`Make auto mode your default`, kindPermissions),
 	claudeHead(`Read file|Read|Search|List files|Add directory|Accessing workspace:?|Do you trust the files in this folder\?`, kindPermissions),
 }
 
@@ -42,7 +44,7 @@ var claudeLabels = []labelRule{
 	label(`Yes, and don't ask again this session`, event.DecisionSession),
 	label(`Yes, and don't ask again for (\S+)`, event.DecisionAlways).saves(oneRule),
 	label(`Yes, and always allow access to .*`, event.DecisionAlways),
-	label(`Yes, and keep allowing .*`, event.DecisionAlways),
+	label(`Yes, (?:and keep allowing|set auto mode as my default) .*`, event.DecisionAlways),
 	label(`Yes, (?:allow|and allow|and add|and remember|and switch to|and use|auto-accept) .*`, event.DecisionSession),
 	label(`Yes, (?:I accept|I trust this folder|proceed|manually approve edits|trust and add server).*|Yes`, event.DecisionThisTime),
 	label(`Yes, and tell Claude what to do next`, event.DecisionThisTime).typed(),
@@ -54,22 +56,36 @@ var claudeLabels = []labelRule{
 
 func oneRule(s string) []string { return []string{strings.TrimSpace(s)} }
 
-// ruleList takes "touch built.txt and make -n all" apart: one rule a command. A program's bare name
-// stands for all of its commands.
+// ruleList takes "touch built.txt and make -n all" apart: one rule a command.
 func ruleList(s string) []string {
 	var out []string
 	for _, part := range strings.Split(strings.ReplaceAll(s, ", and ", " and "), " and ") {
 		for _, p := range strings.Split(part, ", ") {
-			if p = strings.TrimSpace(p); p == "" {
-				continue
+			if p = strings.TrimSpace(p); p != "" {
+				out = append(out, p)
 			}
-			if !strings.ContainsAny(p, " *") {
-				p += ":*"
-			}
-			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// openRules puts the star back that a list of rules is shown without: a rule that is one of the
+// command's parts is for that part alone, one that a part begins with is for all that begin so.
+// (Measured against the settings that 1.0.128 to 2.1.332 saved.)
+func openRules(rules []string, command string) {
+	parts := commandWords(command)
+	for i, rule := range rules {
+		words := strings.Fields(rule)
+		exact, begins := false, false
+		for _, w := range parts {
+			if len(w) >= len(words) && slices.Equal(w[:len(words)], words) {
+				exact, begins = exact || len(w) == len(words), true
+			}
+		}
+		if begins && !exact {
+			rules[i] += " *"
+		}
+	}
 }
 
 // readClaude reads the lowest dialog of Claude Code's on the screen.
@@ -130,11 +146,17 @@ func claudeDialog(v *view, b block, m menu) *dialog {
 	if !f.read(d, v.cols) || question == "" && d.kind != kindPermissions { // only the trust dialog asks nothing
 		return nil
 	}
+	if d.kind == kindCommand {
+		for _, o := range d.options {
+			openRules(o.prefix, d.command)
+		}
+	}
 	if !b.box {
 		d.end = lastRow(b.lines, m.last)
 	}
 	for _, l := range b.lines[m.last+1:] {
-		d.cut = d.cut || moreLines.MatchString(l.text)
+		// What is above the screen is no loss if the command is framed on it.
+		d.cut = d.cut || moreLines.MatchString(l.text) && f.dashes(f.body) < 2
 	}
 	switch {
 	case f.layout == "claude-ax":

@@ -74,6 +74,10 @@ func (f frame) read(d *dialog, cols int) bool {
 			d.thread, after = m[1], ""
 		}
 		rest = trimBlank(body[1:])
+		if strings.HasPrefix(title, "Make auto mode") { // the title is what is asked
+			d.command, d.reason = title, sentence(rest)
+			return true
+		}
 		if d.kind == kindEdit && after != "" { // "Edit file NAME" stands in one row in 2.0.50 to 2.0.76
 			d.command = after
 		}
@@ -86,10 +90,12 @@ func (f frame) read(d *dialog, cols int) bool {
 	switch {
 	case f.layout == "claude-ax":
 		f.readFlat(d, rest, cols)
+	case f.dashes(rest) == 1 && !f.cut:
+		return false // not all of it is drawn
 	case f.dashes(rest) > 0:
 		f.readDashed(d, rest, cols)
 	default:
-		f.readPlain(d, rest, cols)
+		f.readPlain(d, trimBlank(dropTips(rest)), cols)
 	}
 	return true
 }
@@ -119,9 +125,10 @@ func trimBlank(lines []line) []line {
 func (f frame) readDashed(d *dialog, lines []line, cols int) {
 	var parts [3][]line
 	n := 0
-	if f.cut { // the upper rule is above the screen
+	if f.dashes(lines) == 1 { // the upper rule is above the screen
 		n = 1
 	}
+	d.cut = n == 1 // a title alone that is out of sight is no loss
 	for _, l := range lines {
 		if l.isRule('╌', 20) {
 			n = min(n+1, 2)

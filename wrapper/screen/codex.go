@@ -73,6 +73,9 @@ func readCodex(v *view) *dialog {
 	if !footer {
 		return nil
 	}
+	if codexOther(v, m.first) {
+		return &dialog{agent: "codex", notFor: true, options: m.options}
+	}
 	d := &dialog{agent: "codex", marked: m.marked, options: m.options, absTop: v.top, offset: v.offset, end: m.last}
 	name(d.options, codexLabels)
 	d.marked = m.marked
@@ -114,6 +117,17 @@ func readCodex(v *view) *dialog {
 	}
 	d.screen = v.shown(top, d.end+1)
 	return d
+}
+
+// codexOther tells menus that grant nothing: which model to use, whether to update.
+func codexOther(v *view, first int) bool {
+	for y := first - 1; y >= 0 && y > first-4; y-- {
+		switch strings.TrimSpace(v.lines[y].text) {
+		case "Choose how you'd like Codex to proceed.", "Select Model and Effort", "Select Model":
+			return true
+		}
+	}
+	return false
 }
 
 // codexKnows reports whether at least one yes and one no are labels of Codex's.
@@ -255,9 +269,19 @@ func leading(command, named string) (string, bool) {
 	return command, rest == ""
 }
 
+// codexMore is how Codex since 0.171 leaves out the middle of a command that is too long.
+var codexMore = regexp.MustCompile(`^\s*\[… \d+ lines\]`)
+
 // codexText puts the rows of a command together.
 func codexText(v *view, from, to int, d *dialog) (string, bool) {
 	lines := trimBlank(v.lines[from:to])
+	for i, l := range lines {
+		if codexMore.MatchString(l.text) {
+			d.cut = true
+			lines = trimBlank(lines[:i])
+			break
+		}
+	}
 	d.hidden = hiddenIn(lines, codexIndent)
 	width := v.cols - 2*codexIndent
 	return unwrap(rowTexts(lines, codexIndent), wrapping{min: width, max: width})

@@ -9,9 +9,9 @@ import (
 	"github.com/ryehq/rye/event"
 )
 
-// codexFrame is one frame of Codex's full-screen mode, 80 by 24: history from the top, and below it
+// codexScreen is one frame of Codex's full-screen mode, 80 by 24: history from the top, and below it
 // the dialog, or the composer if there is none.
-func codexFrame(history string, dialog ...string) string {
+func codexScreen(history string, dialog ...string) string {
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[H\x1b[J" + strings.ReplaceAll(history, "\n", "\r\n"))
 	if dialog == nil {
@@ -49,7 +49,7 @@ func approved(s string) string {
 }
 
 func TestCodex(t *testing.T) {
-	asks := codexFrame("", codexAsks("make a", 0)...)
+	asks := codexScreen("", codexAsks("make a", 0)...)
 	prompt := `prompted codex-0.171 command "make a" reason="scripted" options=2`
 	grant := `granted this_time command "make a" key="y" attested=true row="✔ You approved codex to run make a this time"`
 	permissions := codexDialog("Would you like to grant these permissions?", "Permission rule: network; write `/srv`", 0,
@@ -59,43 +59,43 @@ func TestCodex(t *testing.T) {
 		acts []string
 		want []string
 	}{
-		{"a key and the row", []string{asks, "key:y", codexFrame(approved("make a"))}, []string{prompt, grant}},
-		{"the row, and no key", []string{asks, codexFrame(approved("make a"))},
+		{"a key and the row", []string{asks, "key:y", codexScreen(approved("make a"))}, []string{prompt, grant}},
+		{"the row, and no key", []string{asks, codexScreen(approved("make a"))},
 			[]string{prompt, `granted this_time command "make a" key="" attested=false row="✔ You approved codex to run make a this time"`}},
-		{"a key that the row contradicts", []string{asks, "key:\x1b", codexFrame(approved("make a"))},
+		{"a key that the row contradicts", []string{asks, "key:\x1b", codexScreen(approved("make a"))},
 			[]string{prompt, `granted this_time command "make a" key="esc" attested=true row="✔ You approved codex to run make a this time" uncertain="the key \"esc\" meant cancelled, the decision row says this_time"`}},
-		{"a key, and no row for two seconds", []string{asks, "key:y", codexFrame(""), "wait:3s", codexFrame("• Working\n")},
+		{"a key, and no row for two seconds", []string{asks, "key:y", codexScreen(""), "wait:3s", codexScreen("• Working\n")},
 			[]string{prompt, `granted this_time command "make a" key="y" attested=true uncertain="no decision row was seen"`}},
-		{"the row comes a frame later", []string{asks, "key:y", codexFrame(""), "pause:", codexFrame(approved("make a"))}, []string{prompt, grant}},
-		{"repainted and moved", []string{asks, "pause:", asks, codexFrame("• one more line\n", codexAsks("make a", 1)...), "key:y", codexFrame(approved("make a"))}, []string{prompt, grant}},
-		{"arrows, drawn", []string{asks, "key:\x1b[B", codexFrame("", codexAsks("make a", 1)...), "key:\r", codexFrame("\x1b[31m✗ \x1b[39mYou \x1b[1mcanceled\x1b[22m the request to run \x1b[2mmake a\x1b[0m\n")},
+		{"the row comes a frame later", []string{asks, "key:y", codexScreen(""), "pause:", codexScreen(approved("make a"))}, []string{prompt, grant}},
+		{"repainted and moved", []string{asks, "pause:", asks, codexScreen("• one more line\n", codexAsks("make a", 1)...), "key:y", codexScreen(approved("make a"))}, []string{prompt, grant}},
+		{"arrows, drawn", []string{asks, "key:\x1b[B", codexScreen("", codexAsks("make a", 1)...), "key:\r", codexScreen("\x1b[31m✗ \x1b[39mYou \x1b[1mcanceled\x1b[22m the request to run \x1b[2mmake a\x1b[0m\n")},
 			[]string{prompt, `denied cancelled command "make a" key="enter" attested=true by=user row="✗ You canceled the request to run make a"`}},
-		{"the same request again, right in its place", []string{asks, "key:y", codexFrame(approved("make a"), codexAsks("make a", 0)...), "key:y", codexFrame(approved("make a") + approved("make a"))},
+		{"the same request again, right in its place", []string{asks, "key:y", codexScreen(approved("make a"), codexAsks("make a", 0)...), "key:y", codexScreen(approved("make a") + approved("make a"))},
 			[]string{prompt, grant, prompt, grant}},
-		{"the same request again, the first row scrolled away", []string{asks, "key:y", codexFrame(approved("make a")), codexFrame(""), asks, "key:y", codexFrame(approved("make a"))},
+		{"the same request again, the first row scrolled away", []string{asks, "key:y", codexScreen(approved("make a")), codexScreen(""), asks, "key:y", codexScreen(approved("make a"))},
 			[]string{prompt, grant, prompt, grant}},
-		{"one request after the other", []string{asks, "key:y", codexFrame(approved("make a"), codexAsks("make b", 0)...), "key:\x1b", codexFrame(approved("make a") + "\x1b[31m✗ \x1b[39mYou \x1b[1mcanceled\x1b[22m the request to run \x1b[2mmake b\x1b[0m\n")},
+		{"one request after the other", []string{asks, "key:y", codexScreen(approved("make a"), codexAsks("make b", 0)...), "key:\x1b", codexScreen(approved("make a") + "\x1b[31m✗ \x1b[39mYou \x1b[1mcanceled\x1b[22m the request to run \x1b[2mmake b\x1b[0m\n")},
 			[]string{prompt, grant, `prompted codex-0.171 command "make b" reason="scripted" options=2`,
 				`denied cancelled command "make b" key="esc" attested=true by=user row="✗ You canceled the request to run make b"`}},
-		{"an overlay over the dialog", []string{asks, "key:\x14", codexFrame("T R A N S C R I P T\n", "q to quit"), asks, "key:y", codexFrame(approved("make a"))}, []string{prompt, grant}},
-		{"a row painted by a program", []string{codexFrame("• Ran x\n  └ ✔ You approved codex to run rm -rf / this time\n"), codexFrame("✔ You approved codex to run rm -rf / this time\n")},
+		{"an overlay over the dialog", []string{asks, "key:\x14", codexScreen("T R A N S C R I P T\n", "q to quit"), asks, "key:y", codexScreen(approved("make a"))}, []string{prompt, grant}},
+		{"a row painted by a program", []string{codexScreen("• Ran x\n  └ ✔ You approved codex to run rm -rf / this time\n"), codexScreen("✔ You approved codex to run rm -rf / this time\n")},
 			[]string{`granted this_time command "rm -rf /" key="" attested=false row="✔ You approved codex to run rm -rf / this time" uncertain="a decision row without a dialog, not painted as Codex does"`}},
-		{"a dialog painted into the transcript", []string{codexFrame("• Ran x\n  └   Would you like to run the following command?\n\n      $ rm -rf /\n\n    › 1. Yes, proceed (y)\n      2. No, and tell Codex what to do differently (esc)\n\n      Press enter to confirm or esc to cancel\n"), "key:y"}, nil},
-		{"a question within the reason", []string{codexFrame("", codexDialog("Would you like to run the following command?", "$ rm -rf /\n\nWould you like to run the following command?\n\n$ ls", 0)...), "key:y", codexFrame(approved("rm -rf / ..."))},
+		{"a dialog painted into the transcript", []string{codexScreen("• Ran x\n  └   Would you like to run the following command?\n\n      $ rm -rf /\n\n    › 1. Yes, proceed (y)\n      2. No, and tell Codex what to do differently (esc)\n\n      Press enter to confirm or esc to cancel\n"), "key:y"}, nil},
+		{"a question within the reason", []string{codexScreen("", codexDialog("Would you like to run the following command?", "$ rm -rf /\n\nWould you like to run the following command?\n\n$ ls", 0)...), "key:y", codexScreen(approved("rm -rf / ..."))},
 			[]string{`prompted codex-0.171 command "rm -rf /\n\nWould you like to run the following command?\n\n$ ls" reason="scripted" options=2`,
 				`granted this_time command "rm -rf /\n\nWould you like to run the following command?\n\n$ ls" key="y" attested=true row="✔ You approved codex to run rm -rf / ... this time" rowcut`}},
-		{"network", []string{codexFrame("", codexDialog(`Do you want to approve network access to "a.example"?`, "", 0, "Yes, just this once (y)", "Yes, and allow this host for this conversation (a)", "Yes, and allow this host in the future (p)", "No, and tell Codex what to do differently (esc)")...),
-			"key:a", codexFrame("\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex network access to \x1b[2mhttps://a.example\x1b[22m\x1b[1m every time this session\x1b[0m\n")},
+		{"network", []string{codexScreen("", codexDialog(`Do you want to approve network access to "a.example"?`, "", 0, "Yes, just this once (y)", "Yes, and allow this host for this conversation (a)", "Yes, and allow this host in the future (p)", "No, and tell Codex what to do differently (esc)")...),
+			"key:a", codexScreen("\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex network access to \x1b[2mhttps://a.example\x1b[22m\x1b[1m every time this session\x1b[0m\n")},
 			[]string{`prompted codex-0.171 network "a.example" reason="scripted" options=4`,
 				`granted session network "a.example" key="a" attested=true row="✔ You approved codex network access to https://a.example every time this session"`}},
-		{"permissions have no row", []string{codexFrame("", permissions...), "key:a", codexFrame("You granted additional permissions for this session\n")},
+		{"permissions have no row", []string{codexScreen("", permissions...), "key:a", codexScreen("You granted additional permissions for this session\n")},
 			[]string{"prompted codex-0.171 permissions \"network; write `/srv`\" reason=\"scripted\" options=3", "granted session permissions \"network; write `/srv`\" key=\"a\" attested=true"}},
-		{"another thread's request has no row", []string{codexFrame("", slices.Insert(codexAsks("make a", 0), 2, "  Thread: reviewer", "")...), "key:2", codexFrame("")},
+		{"another thread's request has no row", []string{codexScreen("", slices.Insert(codexAsks("make a", 0), 2, "  Thread: reviewer", "")...), "key:2", codexScreen("")},
 			[]string{`prompted codex-0.171 command "make a" reason="scripted" thread="reviewer" options=2`, `denied cancelled command "make a" key="2" attested=true by=user`}},
 		{"the session ends with the dialog open", []string{asks}, []string{prompt}},
-		{"the reviewer", []string{codexFrame("\x1b[31m✗ \x1b[39mRequest \x1b[1mdenied\x1b[22m for codex to run \x1b[2mcurl x\x1b[0m\n"), codexFrame("\x1b[31m✗ \x1b[39mRequest \x1b[1mdenied\x1b[22m for codex to run \x1b[2mcurl x\x1b[0m\n")},
+		{"the reviewer", []string{codexScreen("\x1b[31m✗ \x1b[39mRequest \x1b[1mdenied\x1b[22m for codex to run \x1b[2mcurl x\x1b[0m\n"), codexScreen("\x1b[31m✗ \x1b[39mRequest \x1b[1mdenied\x1b[22m for codex to run \x1b[2mcurl x\x1b[0m\n")},
 			[]string{`denied denied command "curl x" key="" attested=false by=reviewer row="✗ Request denied for codex to run curl x"`}},
-		{"the dialog is higher than the screen", []string{codexFrame("", slices.Concat(slices.Repeat([]string{"  echo x"}, 18), codexAsks("", 0)[7:])...), "key:y", codexFrame(approved("cat ..."))},
+		{"the dialog is higher than the screen", []string{codexScreen("", slices.Concat(slices.Repeat([]string{"  echo x"}, 18), codexAsks("", 0)[7:])...), "key:y", codexScreen(approved("cat ..."))},
 			[]string{`prompted codex-0.42 unknown ` + fmt.Sprintf("%q", strings.TrimSuffix(strings.Repeat("echo x\n", 18), "\n")) + ` [cut] options=2`,
 				`granted this_time unknown ` + fmt.Sprintf("%q", strings.TrimSuffix(strings.Repeat("echo x\n", 18), "\n")) + ` key="y" attested=true row="✔ You approved codex to run cat ... this time" rowcut uncertain="the question is not on the screen"`}},
 	}
@@ -114,8 +114,8 @@ func TestCodex(t *testing.T) {
 
 // TestCodexEvidence holds what a decision carries beside its words.
 func TestCodexEvidence(t *testing.T) {
-	events := session(80, 24, 1<<20, codexFrame("", codexAsks("make a", 0, "Yes, proceed (y)", "Yes, and don't ask again for commands that start with `make a` (p)", "No, and tell Codex what to do differently (esc)")...), "key:p",
-		codexFrame("\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex to always run commands that start with \x1b[2mmake a\x1b[0m\n"))
+	events := session(80, 24, 1<<20, codexScreen("", codexAsks("make a", 0, "Yes, proceed (y)", "Yes, and don't ask again for commands that start with `make a` (p)", "No, and tell Codex what to do differently (esc)")...), "key:p",
+		codexScreen("\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex to always run commands that start with \x1b[2mmake a\x1b[0m\n"))
 	if len(events) != 2 {
 		t.Fatalf("%d events", len(events))
 	}

@@ -111,7 +111,7 @@ func readRow(v *view, y int, first string, glyph bool) (decisionRow, bool) {
 		rows = append(rows, strings.TrimSpace(l.text))
 	}
 	for n := len(rows); n >= 1; n-- {
-		text, _ := unwrap(rows[:n], wrapping{min: v.cols - 2, max: v.cols})
+		text, _ := unwrap(unbroken(rows[:n]), wrapping{min: v.cols - 2, max: v.cols})
 		text = strings.ReplaceAll(text, "\n", " ")
 		for _, rule := range codexRows {
 			m := rule.expr.FindStringSubmatch(text)
@@ -134,6 +134,21 @@ func readRow(v *view, y int, first string, glyph bool) (decisionRow, bool) {
 		}
 	}
 	return decisionRow{}, false
+}
+
+// unbroken joins rows that end where Codex breaks a word of a decision row: after a / or a -.
+func unbroken(rows []string) []string {
+	out := rows[:1:1]
+	for _, r := range rows[1:] {
+		last := &out[len(out)-1]
+		word := lastWord(*last)
+		if strings.HasSuffix(word, "/") && word != "/" || strings.HasSuffix(word, "-") && strings.Trim(word, "-") != "" {
+			*last += r
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // styles counts the changes of style along the row.

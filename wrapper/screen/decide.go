@@ -50,6 +50,9 @@ func (s *Screen) resolve(st *standing, row *decisionRow, timeNS uint64) {
 		decision = row.decision
 	case st.answer == nil:
 		doubt = append(doubt, "went away without an answer from this terminal")
+		if st.early != "" {
+			doubt = append(doubt, fmt.Sprintf("the key %q was typed before it was drawn", st.early))
+		}
 	case d.row && st.gone > 0:
 		doubt = append(doubt, "no decision row was seen")
 	}

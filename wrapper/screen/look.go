@@ -16,7 +16,7 @@ const (
 
 // look reads the screen, if it changed, and takes what it shows.
 func (s *Screen) look(why moment, timeNS uint64) {
-	if s.stale {
+	if s.stale && why != last || s.gaveUp() {
 		return
 	}
 	if s.grid.Syncing() && why != last && (why != before || s.lastIn < s.syncSince+syncNS) {
@@ -26,6 +26,9 @@ func (s *Screen) look(why moment, timeNS uint64) {
 		return
 	}
 	if s.looked && s.grid.Version() == s.sampled && why != last && !s.awaitsAnother(why) {
+		if s.open != nil && why == whole {
+			s.open.stands(timeNS) // painted again, the same
+		}
 		return
 	}
 	s.sampled, s.looked = s.grid.Version(), true
@@ -175,6 +178,9 @@ func (s *Screen) opened(st *standing) {
 		s.prompted(st)
 	}
 	s.open = st
+	if s.early != "" && st.since < s.earlyNS+earlyNS {
+		st.early = s.early
+	}
 	st.doubts(s.torn, "output was skipped before it was drawn")
 	s.denials = denials(&s.view)
 }

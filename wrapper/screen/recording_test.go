@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -18,7 +19,9 @@ import (
 )
 
 // recordings returns the files of testdata/recordings.tar.zst: what real assistants wrote to their
-// terminal while a scripted model answered them.
+// terminal while a scripted model answered them. dialogs/ and claude/ hold one dialog each, keys/
+// answers with arrows, the mouse, text and in the middle of a resize, versions/ the releases between
+// those of claude/ and Codex 0.58 to 0.149.
 var recordings = sync.OnceValues(func() (map[string][]byte, error) {
 	f, err := os.Open("testdata/recordings.tar.zst")
 	if err != nil {
@@ -94,10 +97,15 @@ func loadCast(t testing.TB, name string, data []byte) recording {
 			t.Fatal(err)
 		}
 		s := step{timeNS: nanos(e[0].(float64))}
-		if e[1] == "i" {
-			s.in = e[2].(string)
-		} else {
-			s.out = []byte(e[2].(string))
+		switch text := e[2].(string); e[1] {
+		case "i":
+			s.in = text
+		case "r":
+			if _, err := fmt.Sscanf(text, "%dx%d", &s.cols, &s.rows); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			s.out = []byte(text)
 		}
 		r.steps = append(r.steps, s)
 	}

@@ -26,6 +26,8 @@ import (
 	"github.com/ryehq/rye/wrapper/screen/grid"
 )
 
+const maxFaults = 16
+
 // Times, in nanoseconds.
 const (
 	// quietNS without output makes what stands on the screen a finished picture. Assistants write a
@@ -41,6 +43,11 @@ const (
 	rowNS = 2e9
 	// syncNS after which terminals give up on a synchronized update that does not end.
 	syncNS = 1e9
+	// redrawNS after a resize the assistant has drawn everything for the new size.
+	redrawNS = 300e6
+	// earlyNS before a dialog is drawn a key can have been meant for what stood there before, and
+	// answer the dialog all the same.
+	earlyNS = 2e9
 	// slowNS between key and effect makes it doubtful that one caused the other.
 	slowNS = 5e9
 )
@@ -60,7 +67,8 @@ type Screen struct {
 	base      uint64 // bytes skipped or drawn by a model that was given up: offset = base + written
 	sampled   uint64 // grid version at the last look
 	looked    bool   // there was one
-	stale     bool   // resized, and nothing drawn since
+	stale     bool   // resized, and not drawn anew since
+	resized   uint64 // when
 	torn      bool   // output was skipped, and not all of the screen redrawn since
 	faults    int
 
@@ -72,6 +80,8 @@ type Screen struct {
 	rows      rowBook
 	denials   int // denial lines of Claude's on the screen at the last look with a dialog
 
+	early            string // the last key typed while no dialog was open
+	earlyNS          uint64 // when
 	prompts, answers int
 	rules            []savedRule
 }
@@ -94,7 +104,7 @@ func (s *Screen) newGrid(cols, rows int) {
 			}
 			s.look(finished, s.lastOut)
 		},
-		Cleared: func() { s.torn = false },
+		Cleared: func() { s.torn, s.stale = false, false },
 	}
 	s.sampled, s.looked = 0, false
 	if s.grid.Clamped() {
@@ -105,23 +115,43 @@ func (s *Screen) newGrid(cols, rows int) {
 
 // Output draws what the terminal was sent. timeNS is when it was read, in boot time.
 func (s *Screen) Output(p []byte, timeNS uint64) {
+	s.beforeOutput(timeNS)
+	for len(p) > 0 && !s.gaveUp() {
+		p = p[s.draw(p):]
+	}
+	s.base += uint64(len(p))
+	s.expire(s.lastOut)
+}
+
+func (s *Screen) beforeOutput(timeNS uint64) {
 	defer s.recovered(timeNS)
 	s.flushKeys(s.lastIn + escNS) // what is drawn now may be the answer to it
 	s.pause(timeNS)
 	s.lastOut = max(timeNS, s.lastOut)
-	s.stale = s.stale && len(p) == 0
-	for _, b := range p {
+	// Not every assistant erases the screen when its size changes, and what it writes first is not
+	// yet for the new size.
+	s.stale = s.stale && timeNS < s.resized+redrawNS
+}
+
+// draw draws p, up to the byte that led to a fault, and returns how many bytes that is.
+func (s *Screen) draw(p []byte) (n int) {
+	defer s.recovered(s.lastOut)
+	for n < len(p) {
 		was := s.grid.Syncing()
-		s.grid.Write([]byte{b})
+		n++
+		s.grid.Write(p[n-1 : n])
 		if !was && s.grid.Syncing() {
 			s.syncSince = s.lastOut
 		}
 	}
-	s.expire(s.lastOut)
+	return n
 }
 
 // Input takes what the user typed, as it is passed on to the assistant.
 func (s *Screen) Input(p []byte, timeNS uint64) {
+	if s.gaveUp() {
+		return
+	}
 	defer s.recovered(timeNS)
 	s.flushKeys(timeNS)
 	s.pause(timeNS)
@@ -152,7 +182,7 @@ func (s *Screen) Resize(cols, rows int, timeNS uint64) {
 	}
 	s.pause(timeNS)
 	s.grid.Resize(cols, rows)
-	s.stale = true // until the assistant draws for the new size, the picture is cut
+	s.stale, s.resized = true, timeNS // until the assistant draws for the new size, the picture is cut
 	s.rows.resized = true
 	if s.grid.Clamped() {
 		s.tell(timeNS, &event.ScreenUnreadable{
@@ -224,11 +254,16 @@ func (s *Screen) recovered(timeNS uint64) {
 	s.keys = keyParser{}
 	s.torn = true
 	s.faults++
-	if s.faults <= 16 { // the rest would say the same
-		s.tell(timeNS, &event.ScreenUnreadable{Why: fmt.Sprintf("the screen reader failed: %v", r)})
+	s.tell(timeNS, &event.ScreenUnreadable{Why: fmt.Sprintf("the screen reader failed: %v", r)})
+	if s.gaveUp() {
+		s.tell(timeNS, &event.ScreenUnreadable{Why: "the screen reader gave up: nothing is read from here on"})
 	}
 	s.newGrid(cols, rows)
 }
+
+// gaveUp reports whether the reader failed so often that what it fails on must be meant to make it
+// fail.
+func (s *Screen) gaveUp() bool { return s.faults >= maxFaults }
 
 func (s *Screen) tell(timeNS uint64, body event.Body) {
 	switch b := body.(type) {

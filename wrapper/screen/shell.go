@@ -118,3 +118,24 @@ func shellWords(prefix string) []string {
 	}
 	return words
 }
+
+// commandWords returns the words of every command in a script as they are written, redirections left
+// out, nil for a script that is none.
+func commandWords(script string) [][]string {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return nil
+	}
+	var out [][]string
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok {
+			var words []string
+			for _, w := range call.Args {
+				words = append(words, strings.Fields(script[w.Pos().Offset():w.End().Offset()])...)
+			}
+			out = append(out, words)
+		}
+		return true
+	})
+	return out
+}

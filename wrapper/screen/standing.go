@@ -19,7 +19,8 @@ type standing struct {
 	digits  int    // typed, for a dialog in which Enter takes the number
 	typing  bool   // keys are text
 	doubt   []string
-	told    bool // an unreadable one that was reported
+	early   string // a key typed shortly before it was drawn
+	told    bool   // an unreadable one that was reported
 }
 
 // An answer is a key that may have answered the dialog.
@@ -72,6 +73,11 @@ func (st *standing) repaint(d *dialog, timeNS uint64) {
 		st.d.doubt = old.doubt
 	}
 	st.typing = st.d.typed
+	st.stands(timeNS)
+}
+
+// stands notes that the dialog was on the screen at timeNS, whatever was typed before.
+func (st *standing) stands(timeNS uint64) {
 	if a := st.answer; a != nil && timeNS > a.timeNS {
 		a.stood = timeNS
 	}
@@ -81,6 +87,7 @@ func (st *standing) repaint(d *dialog, timeNS uint64) {
 func (s *Screen) press(k key, timeNS uint64) {
 	st := s.open
 	if st == nil {
+		s.early, s.earlyNS = k.name, timeNS
 		return
 	}
 	if st.d.unread != "" {
@@ -90,17 +97,20 @@ func (s *Screen) press(k key, timeNS uint64) {
 		}
 		return
 	}
-	if a := st.answer; a != nil && a.stood < a.timeNS+settledNS {
+	if old := st.answer; old != nil && old.bound() && old.stood < old.timeNS+settledNS {
 		return // the first one was not refused: this key is for what comes after
 	}
 	a, ok := st.bind(k)
-	if !ok {
+	if !ok || st.answer != nil && !a.bound() {
 		return
 	}
 	a.key, a.timeNS = k.name, timeNS
 	a.screen = st.d.screen
 	st.answer = &a
 }
+
+// bound reports whether it is known what the key means.
+func (a *answer) bound() bool { return a.option >= 0 || a.decision != "" }
 
 func moves(key string) bool {
 	switch key {

@@ -53,6 +53,8 @@ type Row struct {
 	Wrapped bool
 	// Lead holds zero-width characters printed at column 0, which belong to no cell.
 	Lead string
+	// Blank says that every cell is erased in the default colours. It may be false for such a row.
+	Blank bool
 }
 
 // Row returns row y of the screen on display. The cells must not be changed and are only valid
@@ -62,7 +64,7 @@ func (g *Grid) Row(y int) Row {
 		return Row{}
 	}
 	l := &g.cur.lines[y]
-	return Row{Cells: l.cells, Wrapped: l.wrapped, Lead: l.lead}
+	return Row{Cells: l.cells, Wrapped: l.wrapped, Lead: l.lead, Blank: l.clean}
 }
 
 // RowVersion changes whenever row y of the screen on display may have changed.
@@ -81,6 +83,9 @@ func (r Row) Text() string { return r.text(Visible) }
 func (r Row) Raw() string { return r.Lead + r.text(func(s string) string { return s }) }
 
 func (r Row) text(of func(string) string) string {
+	if r.Blank {
+		return ""
+	}
 	var b strings.Builder
 	blanks := 0
 	for i := range r.Cells {

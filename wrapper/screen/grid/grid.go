@@ -52,7 +52,9 @@ type Grid struct {
 	shift    int     // the set in use: 0 or 1 (SI, SO)
 	single   int     // set for the next character alone (SS2, SS3), 0 for none
 	last     rune    // for REP
-	joinable bool    // the cell before the cursor was just printed: marks attach to it
+	wide     rune    // the last character outside of ASCII, and its text
+	wideText string
+	joinable bool // the cell before the cursor was just printed: marks attach to it
 	tabs     [MaxCols]bool
 
 	insert, origin, nowrap, newline bool

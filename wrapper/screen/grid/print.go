@@ -63,7 +63,7 @@ func (g *Grid) put(r rune, w int) {
 	if end := x + w; end < g.cols && l.cells[end].Width == 0 {
 		l.cells[end] = Cell{Width: 1, Style: l.cells[end].Style}
 	}
-	l.cells[x] = Cell{Text: runeText(r), Width: uint8(w), Style: g.pen}
+	l.cells[x] = Cell{Text: g.textOf(r), Width: uint8(w), Style: g.pen}
 	if w == 2 {
 		l.cells[x+1] = Cell{Style: g.pen}
 	}
@@ -72,11 +72,17 @@ func (g *Grid) put(r rune, w int) {
 	}
 }
 
-func runeText(r rune) string {
-	if r < utf8.RuneSelf {
-		return string(rune(byte(r))) // no allocation
+// printable is the text of the ASCII cells, so that drawing one allocates nothing.
+const printable = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"
+
+func (g *Grid) textOf(r rune) string {
+	switch {
+	case r >= ' ' && r <= '~':
+		return printable[r-' ' : r-' '+1]
+	case r != g.wide:
+		g.wide, g.wideText = r, string(r) // rules and bars repeat
 	}
-	return string(r)
+	return g.wideText
 }
 
 // before returns the cell that the next mark belongs to, or nil.

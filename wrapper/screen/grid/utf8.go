@@ -19,27 +19,27 @@ func (g *Grid) decode(b byte) {
 		r, n := utf8.DecodeRune(g.utf8[:g.utf8N])
 		rest := g.utf8N - n
 		g.utf8N = 0
-		g.wide(r)
+		g.character(r)
 		for range rest { // an invalid sequence: the bytes after its first are invalid as well
-			g.wide(utf8.RuneError)
+			g.character(utf8.RuneError)
 		}
 		return
 	}
 	if g.utf8N > 0 { // incomplete, and a new character begins
 		g.utf8N = 0
-		g.wide(utf8.RuneError)
+		g.character(utf8.RuneError)
 		g.take(b)
 		return
 	}
 	g.utf8[0], g.utf8N = b, 1
 	if utf8.FullRune(g.utf8[:1]) { // no character begins with it
 		g.utf8N = 0
-		g.wide(utf8.RuneError)
+		g.character(utf8.RuneError)
 	}
 }
 
-// wide takes a character outside of ASCII.
-func (g *Grid) wide(r rune) {
+// character takes a character outside of ASCII.
+func (g *Grid) character(r rune) {
 	switch g.parser.State() {
 	case parser.GroundState:
 	case parser.OscStringState, parser.DcsStringState, parser.ApcStringState, parser.PmStringState, parser.SosStringState:
