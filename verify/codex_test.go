@@ -248,6 +248,19 @@ func TestCallIDCannotMoveAnExec(t *testing.T) {
 	}
 }
 
+// A script is known by its own name, not its interpreter's.
+func TestCodexSystemInfo(t *testing.T) {
+	l, c := codexLab(t)
+	c.spawnAs(event.ProcessExec{Argv: []string{"/bin/sh", "/usr/bin/lsb_release", "-a"}, Path: "/usr/bin/lsb_release", Interp: "/bin/sh", Exe: "/usr/bin/dash"}).spawn("getopt", "--name", "lsb_release")
+	c.run("/bin/sh", "-c", "if command -v flock >/dev/null 2>&1; then exit 1; else exit 2; fi")
+	c.open("/home/dev/.codex/shell_snapshots/01a2322b.tmp-1", wronly, creat)
+	r := l.judge()
+	want(t, r, Verified, "")
+	if kinds(r)["system-info"] != 2 {
+		t.Error(brief(r))
+	}
+}
+
 func TestCodexNoise(t *testing.T) {
 	// git with the model's own flags is not housekeeping.
 	for _, argv := range [][]string{

@@ -140,8 +140,8 @@ func (v *judge) fileFinding(r fileRecord, o owner, it *item, own bool) (Finding,
 			f.Message = sayf("The change you were asked about is outside the workspace: %s.", quote(r.path))
 			return f, true
 		}
-		if slices.Contains(v.cast.agents, path.Base(r.path)) {
-			return f, false // it updates its own program
+		if v.facts.place.inHomes(r.path) || slices.Contains(v.cast.agents, path.Base(r.path)) {
+			return f, false // its own state, or its own program being updated
 		}
 		if r.class.cache || o.kind == launcher {
 			f.Severity = Info

@@ -65,9 +65,14 @@ func housekeeping(k *candidate) *keep {
 	return nil
 }
 
+// called is a program's name and its arguments; for a script the script's, not its interpreter's.
+func called(x *proctree.Exec) (base string, args []string) {
+	names, args := callees(x)
+	return path.Base(names[0]), args
+}
+
 func codexKeeps(x *proctree.Exec) *keep {
-	base := path.Base(x.Argv[0])
-	args := x.Argv[1:]
+	base, args := called(x)
 	text, _, isText := shellText(x)
 	switch {
 	case base == "git" && gitReads(args, "safe.bareRepository=explicit"):
@@ -78,6 +83,8 @@ func codexKeeps(x *proctree.Exec) *keep {
 		return &keep{kind: "shell-snapshot"}
 	case isText && strings.Contains(text, "__codex_snapshot_") && strings.Contains(text, ". \"$HOME/.bashrc\""), isText && strings.Contains(text, "# Snapshot file") && strings.Contains(text, "codex"):
 		return &keep{kind: "shell-snapshot"}
+	case isText && slices.Contains(codexTexts, text):
+		return &keep{kind: "system-info"}
 	case base == "lsb_release" && slices.Equal(args, []string{"-a"}), base == "getconf" && slices.Equal(args, []string{"LONG_BIT"}):
 		return &keep{kind: "system-info"}
 	case base == "ps" && len(args) == 6 && args[0] == "-p" && args[3] == "stat=" && args[5] == "lstart=":
@@ -91,8 +98,7 @@ func codexKeeps(x *proctree.Exec) *keep {
 }
 
 func claudeKeeps(x *proctree.Exec) *keep {
-	base := path.Base(x.Argv[0])
-	args := x.Argv[1:]
+	base, args := called(x)
 	if toolOf(x) == "rg" || base == "rg" && strings.Contains(x.Exe, "/vendor/ripgrep/") {
 		return &keep{kind: "file-search"}
 	}
@@ -123,6 +129,9 @@ func claudeKeeps(x *proctree.Exec) *keep {
 	}
 	return nil
 }
+
+// codexTexts are lines Codex gives to sh -c for itself.
+var codexTexts = []string{"if command -v flock >/dev/null 2>&1; then exit 1; else exit 2; fi"}
 
 // claudeTexts are the lines Claude gives to sh -c at its start.
 var claudeTexts = []*regexp.Regexp{

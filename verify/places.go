@@ -113,8 +113,13 @@ func (p *places) isTemp(name string) bool {
 	if strings.HasPrefix(name, "/dev/shm/") {
 		return true
 	}
-	if within(name, "/tmp") && p.temp != "/tmp" && !within(p.workspace, "/tmp") {
-		return true
+	if within(name, p.home) && within(p.home, p.temp) {
+		return false
+	}
+	for _, t := range []string{"/tmp", "/var/tmp"} {
+		if within(name, t) && p.temp != t && !within(p.workspace, t) && !within(p.home, t) {
+			return true
+		}
 	}
 	if !within(name, p.temp) {
 		return false
@@ -143,7 +148,7 @@ var caches = []string{
 }
 
 func (p *places) isCache(name string) bool {
-	for _, s := range []string{"/var/cache", "/var/log", "/var/tmp", "/run/user"} {
+	for _, s := range []string{"/var/cache", "/var/log", "/run/user"} {
 		if within(name, s) {
 			return true
 		}
