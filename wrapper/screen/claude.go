@@ -143,7 +143,7 @@ func claudeDialog(v *view, b block, m menu) *dialog {
 	d := &dialog{agent: "claude", grammar: f.layout, question: question, options: m.options, marked: m.marked,
 		offset: v.offset, cut: f.cut, top: f.top, end: b.end}
 	name(d.options, claudeLabels)
-	if !f.read(d, v.cols) || question == "" && d.kind != kindPermissions { // only the trust dialog asks nothing
+	if !f.read(d, v) || question == "" && d.kind != kindPermissions { // only the trust dialog asks nothing
 		return nil
 	}
 	if d.kind == kindCommand {

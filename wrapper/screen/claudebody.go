@@ -49,7 +49,7 @@ var (
 )
 
 // read fills in what the body says. false means that it is no dialog of a known kind.
-func (f frame) read(d *dialog, cols int) bool {
+func (f frame) read(d *dialog, v *view) bool {
 	body := trimBlank(f.body)
 	if len(body) == 0 {
 		return false
@@ -89,13 +89,13 @@ func (f frame) read(d *dialog, cols int) bool {
 	}
 	switch {
 	case f.layout == "claude-ax":
-		f.readFlat(d, rest, cols)
+		f.readFlat(d, rest, v)
 	case f.dashes(rest) == 1 && !f.cut:
 		return false // not all of it is drawn
 	case f.dashes(rest) > 0:
-		f.readDashed(d, rest, cols)
+		f.readDashed(d, rest, v)
 	default:
-		f.readPlain(d, trimBlank(dropTips(rest)), cols)
+		f.readPlain(d, trimBlank(dropTips(rest)), v)
 	}
 	return true
 }
@@ -122,7 +122,7 @@ func trimBlank(lines []line) []line {
 
 // readDashed reads a body whose middle part stands between two rules of ╌: the command, the diff or
 // the arguments. Above it are description or file name, below it the reason.
-func (f frame) readDashed(d *dialog, lines []line, cols int) {
+func (f frame) readDashed(d *dialog, lines []line, v *view) {
 	var parts [3][]line
 	n := 0
 	if f.dashes(lines) == 1 { // the upper rule is above the screen
@@ -141,33 +141,33 @@ func (f frame) readDashed(d *dialog, lines []line, cols int) {
 	case kindEdit:
 		d.grammar = "claude-2.0.50" // edits look the same since
 		if d.command == "" && len(above) > 0 {
-			f.text(d, above, cols)
+			f.text(d, above, v)
 		}
 		d.reason = sentence(below)
 	case kindMCP:
-		f.text(d, middle, cols)
+		f.text(d, middle, v)
 		d.command = strings.TrimSpace(sentence(above) + "\n" + d.command)
 	case kindNetwork:
-		f.text(d, middle, cols)
+		f.text(d, middle, v)
 		if url, ok := field(middle, "url: "); ok {
 			d.command = url
 		}
 		d.reason = sentence(above)
 	default:
-		f.text(d, middle, cols)
+		f.text(d, middle, v)
 		d.reason = strings.TrimSpace(sentence(above) + "\n" + sentence(below))
 	}
 }
 
 // readPlain reads a body without rules: the first paragraph is the command, with the description
 // under it in another colour; what follows is the reason.
-func (f frame) readPlain(d *dialog, lines []line, cols int) {
+func (f frame) readPlain(d *dialog, lines []line, v *view) {
 	if d.kind == kindEdit {
 		if inside, _, _, ok := innerBox(lines); ok {
 			lines = trimBlank(inside)
 		}
 		if d.command == "" && len(lines) > 0 {
-			f.text(d, lines[:1], cols)
+			f.text(d, lines[:1], v)
 		}
 		return
 	}
@@ -191,12 +191,12 @@ func (f frame) readPlain(d *dialog, lines []line, cols int) {
 	if len(rest) == 0 && len(command) > 1 && d.kind == kindCommand {
 		d.doubt = "command and description look alike"
 	}
-	f.text(d, command, cols)
+	f.text(d, command, v)
 	d.reason = sentence(rest)
 }
 
 // readFlat reads the screen-reader layout: rows that begin with "> ".
-func (f frame) readFlat(d *dialog, lines []line, cols int) {
+func (f frame) readFlat(d *dialog, lines []line, v *view) {
 	lines = dropTips(lines)
 	if d.kind != kindCommand {
 		if len(lines) > 0 {
@@ -219,7 +219,7 @@ func (f frame) readFlat(d *dialog, lines []line, cols int) {
 	d.reason = strings.Join(reason, "\n")
 	d.command = strings.Join(rows, "\n")
 	d.ambiguous = len(rows) != 1 // nothing tells the description's rows from the command's
-	d.hidden = hiddenIn(lines, 0)
+	d.hidden = hiddenIn(v, lines, 0)
 }
 
 var claudeReason = regexp.MustCompile(`^(?:This command requires approval|Contains |Dangerous |Auto mode can't )`)
@@ -241,7 +241,7 @@ func dropTips(lines []line) []line {
 }
 
 // text reads the lines of the command, without the gutter that wrapped ones have.
-func (f frame) text(d *dialog, lines []line, cols int) {
+func (f frame) text(d *dialog, lines []line, v *view) {
 	col := 0
 	if len(lines) > 0 {
 		col = lines[0].indent()
@@ -253,7 +253,7 @@ func (f frame) text(d *dialog, lines []line, cols int) {
 	if gutter {
 		col += 2
 	}
-	d.hidden = hiddenIn(lines, col)
+	d.hidden = hiddenIn(v, lines, col)
 	var rows []string
 	if gutter {
 		for _, l := range lines {
@@ -262,7 +262,7 @@ func (f frame) text(d *dialog, lines []line, cols int) {
 	} else {
 		rows = rowTexts(lines, col)
 	}
-	w := wrapping{min: cols - f.gutter, max: cols}
+	w := wrapping{min: v.cols - f.gutter, max: v.cols}
 	d.command, d.ambiguous = unwrap(rows, w)
 	for _, l := range lines {
 		d.ambiguous = d.ambiguous || l.over

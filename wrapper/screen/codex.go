@@ -223,7 +223,7 @@ func codexFields(v *view, d *dialog, title codexTitle, from, to int) {
 		}
 		if m[1] == title.field {
 			d.command = value
-			d.hidden = hiddenIn(v.lines[y:end], codexIndent)
+			d.hidden = hiddenIn(v, v.lines[y:end], codexIndent)
 		}
 		y = end - 1
 	}
@@ -248,7 +248,7 @@ func codexForm(v *view, d *dialog, title codexTitle, from, to int) string {
 		parts = append(parts, text)
 		d.cut = d.cut || strings.HasSuffix(text, "...")
 	}
-	d.hidden = hiddenIn(v.lines[from:to], codexIndent)
+	d.hidden = hiddenIn(v, v.lines[from:to], codexIndent)
 	return strings.Join(parts, "\n")
 }
 
@@ -282,7 +282,7 @@ func codexText(v *view, from, to int, d *dialog) (string, bool) {
 			break
 		}
 	}
-	d.hidden = hiddenIn(lines, codexIndent)
+	d.hidden = hiddenIn(v, lines, codexIndent)
 	width := v.cols - 2*codexIndent
 	return unwrap(rowTexts(lines, codexIndent), wrapping{min: width, max: width})
 }

@@ -118,7 +118,7 @@ func readRow(v *view, y int, first string, glyph bool) (decisionRow, bool) {
 			if m == nil {
 				continue
 			}
-			r := decisionRow{text: text, key: squeeze(text), kind: rule.kind, decision: rule.decision,
+			r := decisionRow{text: text, key: shorten(squeeze(text)), kind: rule.kind, decision: rule.decision,
 				reviewer: rule.reviewer, always: rule.always, plain: !glyph}
 			if len(m) > 1 {
 				r.subject = strings.TrimPrefix(m[1], ": ")
@@ -135,6 +135,9 @@ func readRow(v *view, y int, first string, glyph bool) (decisionRow, bool) {
 	}
 	return decisionRow{}, false
 }
+
+// shorten bounds what is kept of a row to know it again. No row of Codex's is as long.
+func shorten(s string) string { return s[:min(len(s), 1024)] }
 
 // unbroken joins rows that end where Codex breaks a word of a decision row: after a / or a -.
 func unbroken(rows []string) []string {

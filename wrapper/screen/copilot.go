@@ -90,7 +90,7 @@ func copilotDialog(v *view, b block, m menu) *dialog {
 	inside = trimBlank(inside)
 	width := b.width - 6
 	d.command, d.ambiguous = unwrap(rowTexts(inside, 1), wrapping{min: width, max: width + 2})
-	d.hidden = hiddenIn(inside, 1)
+	d.hidden = hiddenIn(v, inside, 1)
 	d.absTop = v.top + uint64(d.top)
 	d.screen = v.shown(d.top, d.end+1)
 	return d

@@ -97,6 +97,9 @@ func (s *Screen) decided(st *standing, row *decisionRow, decision, uncertain str
 	case "":
 		decision = event.DecisionThisTime
 	}
+	if decision == event.DecisionSession && d.agent == "codex" && !d.cut && !d.ambiguous {
+		s.save(savedRule{id: id, agent: d.agent, kind: d.kind, exact: d.command})
+	}
 	var prefix []string
 	if decision == event.DecisionAlways {
 		prefix = st.prefix()

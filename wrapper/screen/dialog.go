@@ -15,7 +15,6 @@ const (
 	kindMCP         = "mcp"
 	kindPermissions = "permissions"
 	kindStdin       = "stdin"
-	kindSubagent    = "subagent"
 	kindUnknown     = "unknown"
 )
 

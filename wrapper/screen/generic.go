@@ -22,6 +22,7 @@ var (
 	genericTitle = regexp.MustCompile(`^(?i:(?:bash|shell|run|execute|terminal)? ?command|shell|bash)\b`)
 	genericEdit  = regexp.MustCompile(`(?i)\b(?:edit|write|create|overwrite|change|patch|diff)\b`)
 	genericFetch = regexp.MustCompile(`(?i)\b(?:fetch|url|network|website|host)\b`)
+	moreHidden   = regexp.MustCompile(`^\.\.\. .*\d+ .*hidden`)
 	genericMCP   = regexp.MustCompile(`\bMCP\b`)
 )
 
@@ -33,6 +34,9 @@ func readGeneric(v *view) *dialog {
 		}
 		if m, ok = findPlainMenu(b.lines); ok && live(v, b, m) && promptLike(b.lines, m) {
 			return unreadable(v, b, m, "options without numbers in a shape that no grammar knows")
+		}
+		if m, ok = findRadio(b.lines); ok && v.below(b.end)+rowsAfter(b.lines, m.last) <= 3 && promptLike(b.lines, m) {
+			return unreadable(v, b, m, "radio buttons in a shape that no grammar knows")
 		}
 	}
 	return nil
@@ -131,7 +135,7 @@ func genericDialog(v *view, b block, m menu) *dialog {
 		var rows []line
 		rows = trimBlank(b.lines[:m.first])
 		d.command, d.ambiguous = unwrap(trimCommon(rowTexts(rows, 0)), wrapping{min: v.cols - 8, max: v.cols})
-		d.hidden = hiddenIn(rows, 0)
+		d.hidden = hiddenIn(v, rows, 0)
 	}
 	d.top, d.end = b.lines[min(top, m.first)].y, lastRow(b.lines, m.last)
 	if b.box {
@@ -163,9 +167,12 @@ func genericText(v *view, b block, d *dialog, asks int) int {
 		if w.chars {
 			w.min = width - 2
 		}
+		if len(texts) > 0 && moreHidden.MatchString(texts[0]) {
+			d.cut, texts = true, texts[1:]
+		}
 		d.command, d.ambiguous = unwrap(texts, w)
 		d.ambiguous = d.ambiguous || w.chars
-		d.hidden = hiddenIn(inside, 0)
+		d.hidden = hiddenIn(v, inside, 0)
 		d.kind = genericKind(d.question, above[:top])
 		return top
 	}
@@ -180,7 +187,7 @@ func genericText(v *view, b block, d *dialog, asks int) int {
 		w = wrapping{min: b.width - 6, max: b.width}
 	}
 	d.command, d.ambiguous = unwrap(rowTexts(rows, col), w)
-	d.hidden = hiddenIn(rows, col)
+	d.hidden = hiddenIn(v, rows, col)
 	head := from
 	for head > 0 && above[head-1].blank() {
 		head--

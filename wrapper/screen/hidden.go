@@ -19,7 +19,7 @@ const (
 )
 
 // hiddenIn lists what the eye may miss in the lines of a command, from column col on.
-func hiddenIn(lines []line, col int) []string {
+func hiddenIn(v *view, lines []line, col int) []string {
 	var found []string
 	add := func(format string, args ...any) {
 		if s := fmt.Sprintf(format, args...); len(found) < maxHidden && !slices.Contains(found, s) {
@@ -64,12 +64,26 @@ func hiddenIn(lines []line, col int) []string {
 					add("%s", n)
 				}
 			}
+			if to := v.g.Link(c); to != "" && (x == 0 || v.g.Link(l.cells[x-1]) != to) {
+				if shown := linkText(v, l, x, to); !strings.HasSuffix(to, shown) {
+					add("a link to %q shown as %q", to, shown)
+				}
+			}
 			if unseen(c.Style) {
 				add("text painted in the colour of its background")
 			}
 		}
 	}
 	return found
+}
+
+// linkText is what the link to an address that begins at column x is shown as.
+func linkText(v *view, l line, x int, to string) string {
+	end := x
+	for end < len(l.cells) && v.g.Link(l.cells[end]) == to {
+		end++
+	}
+	return grid.Row{Cells: l.cells[x:end]}.Text()
 }
 
 // unseen reports a style in which letters leave nothing to see.

@@ -198,3 +198,43 @@ func findPlainMenu(lines []line) (menu, bool) {
 	}
 	return menu{}, false
 }
+
+// findRadio returns the lowest list of options marked as radio buttons: one ● among ○ in one column.
+func findRadio(lines []line) (menu, bool) {
+	for i := len(lines) - 1; i >= 0; i-- {
+		col := cellOf(lines[i], "●")
+		if col < 0 {
+			continue
+		}
+		has := func(j int) bool {
+			return j >= 0 && j < len(lines) && col < len(lines[j].cells) && lines[j].cells[col].Text == "○"
+		}
+		first, last := i, i
+		for has(first-1) && i-first < maxOptions {
+			first--
+		}
+		for has(last+1) && last-i < maxOptions {
+			last++
+		}
+		if first == last {
+			continue
+		}
+		m := menu{first: first, last: last, marked: i - first, mark: '●'}
+		for j := first; j <= last; j++ {
+			label := strings.TrimSpace(lines[j].from(col + 1))
+			m.options = append(m.options, option{label: label, rows: []line{lines[j]}, col: col + 2})
+		}
+		return m, true
+	}
+	return menu{}, false
+}
+
+// cellOf returns the column of the first cell that reads text, or -1.
+func cellOf(l line, text string) int {
+	for x := range l.cells {
+		if l.cells[x].Text == text {
+			return x
+		}
+	}
+	return -1
+}

@@ -81,7 +81,7 @@ func opencodeDialog(v *view, top, at int) *dialog {
 	rows = trimBlank(rows)
 	if len(rows) > 0 {
 		col := rows[0].indent()
-		d.hidden = hiddenIn(rows, col)
+		d.hidden = hiddenIn(v, rows, col)
 		width := v.cols - 2*(col+3)
 		d.command, d.ambiguous = unwrap(rowTexts(rows, col), wrapping{min: width - 4, max: width + 4})
 		d.command = strings.TrimPrefix(d.command, "$ ")

@@ -9,7 +9,7 @@ type rowBook struct {
 	resized bool           // since the last row that was new
 }
 
-const maxRowsTold = 4096
+const maxRowsTold = 1024
 
 func newRowBook() rowBook { return rowBook{told: make(map[string]int)} }
 

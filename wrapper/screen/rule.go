@@ -8,23 +8,24 @@ import (
 	"github.com/ryehq/rye/event"
 )
 
-// A savedRule is an "always" answer of this session.
+// A savedRule is an answer of this session that lets later commands run without a dialog.
 type savedRule struct {
 	id     string
 	agent  string
 	kind   string
 	prefix []string
+	exact  string // an answer for the session: this very command, and no other
 }
 
 const maxRules = 1024
 
 func (s *Screen) save(r savedRule) {
-	if len(r.prefix) > 0 && r.kind == kindCommand && len(s.rules) < maxRules {
+	if (len(r.prefix) > 0 || r.exact != "") && r.kind == kindCommand && len(s.rules) < maxRules {
 		s.rules = append(s.rules, r)
 	}
 }
 
-// RuleMatch reports whether an "always" answer given earlier in this session covers command, so that
+// RuleMatch reports whether an "always" answer (or, of Codex, one for the session) given earlier in this session covers command, so that
 // the assistant runs it without a dialog. The event is an approval.granted with Decision
 // always_rule_match that rests on the answer; it is returned, not emitted. Where several answers cover
 // the parts of a command list, Rule names them all, separated by commas.
@@ -66,6 +67,11 @@ func (s *Screen) RuleMatch(command string, timeNS uint64) (event.Event, bool) {
 
 // coverCodex returns the rules that together cover the command, nil if they do not.
 func coverCodex(rules []savedRule, command string) []savedRule {
+	for _, r := range rules {
+		if r.exact != "" && r.exact == command {
+			return []savedRule{r}
+		}
+	}
 	commands, ok := plainCommands(command)
 	if !ok { // one command to Codex: the shell with this script
 		for _, r := range rules {
@@ -76,7 +82,7 @@ func coverCodex(rules []savedRule, command string) []savedRule {
 		return nil
 	}
 	return coverEach(rules, commands, func(r savedRule, words []string) bool {
-		return len(words) >= len(r.prefix) && slices.Equal(words[:len(r.prefix)], r.prefix)
+		return len(r.prefix) > 0 && len(words) >= len(r.prefix) && slices.Equal(words[:len(r.prefix)], r.prefix)
 	})
 }
 

@@ -154,3 +154,16 @@ func TestClaudeRules(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionAnswer: Codex up to 0.58 offers not to ask for this very command again in the session.
+func TestSessionAnswer(t *testing.T) {
+	s := New(80, 24, func(event.Event) {})
+	s.Output([]byte(codexScreen("", codexAsks("make > log", 0, "Yes, proceed (y)", "Yes, and don't ask again for this command in this session (a)", "No, and tell Codex what to do differently (esc)")...)), 5e9)
+	s.Input([]byte("a"), 5e9)
+	s.Output([]byte(codexScreen("\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex to run \x1b[2mmake > log\x1b[22m\x1b[1m every time this session\x1b[0m\n")), 5e9)
+	for command, want := range map[string]bool{"make > log": true, "make > log2": false, "make": false} {
+		if _, ok := s.RuleMatch(command, 6e9); ok != want {
+			t.Errorf("%q: covered %t", command, ok)
+		}
+	}
+}

@@ -136,7 +136,7 @@ func TestShapes(t *testing.T) {
 				`prompted generic command "rm x" options=2`, `granted this_time command "rm x" key="1" attested=true`}},
 		{"hyperlinks", 80, 24,
 			[]string{fakeAgent("cat \x1b]8;;file:///w/notes.md\x1b\\notes.md\x1b]8;;\x1b\\ \x1b]8;id=a:b;http://h/?q=1;2&r=[3m\x07x\x1b]8;;\x07 here"), "key:1"},
-			[]string{`prompted generic command "cat notes.md x here" options=2`, `granted this_time command "cat notes.md x here" key="1" attested=true`}},
+			[]string{`prompted generic command "cat notes.md x here" [hidden: a link to "http://h/?q=1;2&r=[3m" shown as "x"] options=2`, `granted this_time command "cat notes.md x here" key="1" attested=true`}},
 		{"two-byte and string sequences", 80, 24,
 			[]string{"\x1b[?1049h\x1b[?1h\x1b=\x1b(B\x1b7\x1b8\x1b[H\x1bP+q544e\x1b\\\x1b_app\x1b\\\x1b^pm\x1b\\\x1bX sos\x1b\\  rm x\r\nDo you want to proceed?\r\n❯ 1. Yes\r\n  2. No\r\n", "key:1", "\x1b[H\x1b[J"},
 			[]string{`prompted generic command "rm x" options=2`, `granted this_time command "rm x" key="1" attested=true`}},
@@ -152,6 +152,26 @@ func TestShapes(t *testing.T) {
 			[]string{`prompted generic command "rm x" options=2`, `granted this_time command "rm x" key="mouse" attested=true`}},
 		{"answers of the terminal are no keys", 80, 24, []string{no1yes2, "key:\x1b[?62;22c\x1b]11;rgb:0000/0000/0000\x1b\\\x1bP>|xterm(390)\x1b\\\x1b[I\x1b[4;1R"},
 			[]string{`prompted generic command "rm x" options=2`}},
+		{"radio buttons", 80, 24,
+			[]string{"◆  Goose would like to call the above tool, do you allow?\r\n│  ● Allow (Allow the tool call once)\r\n│  ○ Always Allow\r\n│  ○ Deny\r\n│  ○ Cancel\r\n└\r\n", "key:\r"},
+			[]string{`unreadable "radio buttons in a shape that no grammar knows" key="enter" rows=6 skipped=0`}},
+		{"arrows and keys", 80, 24,
+			[]string{" $  docker pull example in .\r\n Run this command?\r\n Not in allowlist: docker\r\n → Run (once) (y)\r\n   Add Shell(docker) to allowlist? (tab)\r\n   Skip & tell the agent what to do instead (esc or n)\r\n", "key:y"},
+			[]string{`unreadable "options without numbers in a shape that no grammar knows" key="y" rows=6 skipped=0`}},
+		{"a box in a box", 60, 24,
+			[]string{strings.ReplaceAll(`╭────────────────────────────────────────────────────────╮
+│ ? Shell  Executes a bash command               2 of 3  │
+│ ╭────────────────────────────────────────────────────╮ │
+│ │ ... 22 hidden (Ctrl+O) ...                         │ │
+│ │ echo "Line 50"                                     │ │
+│ ╰────────────────────────────────────────────────────╯ │
+│ Allow execution of [Shell]?                            │
+│ ● 1. Allow once                                        │
+│   2. Allow for this session                            │
+│   3. No, suggest changes (esc)                         │
+╰────────────────────────────────────────────────────────╯
+`, "\n", "\r\n"), "key:2", "\x1b[H\x1b[J"},
+			[]string{`prompted generic command "echo \"Line 50\"" [cut] options=3`, `granted session command "echo \"Line 50\"" key="2" attested=true`}},
 		{"the question has scrolled away", 40, 5,
 			[]string{"\x1b[H  rm x\r\nDo you want to proceed?\r\n  long line 0\r\n  long line 1\r\n  long line 2\r\n  long line 3\r\n❯ 1. Yes\r\n  2. No\r\n  3. Never", "key:\r"},
 			[]string{`prompted generic unknown "long line 2\nlong line 3" [cut] options=3`,

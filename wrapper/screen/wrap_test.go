@@ -69,12 +69,14 @@ func TestHidden(t *testing.T) {
 		{"echo \ufffd", []string{"replacement character U+FFFD"}},
 		{"echo ok" + strings.Repeat(" ", 40) + "; rm x", []string{"padding: 40 blanks"}},
 		{"echo ok\n\n\n\n; rm x", []string{"padding: 3 blank rows"}},
+		{"cat \x1b]8;;file:///w/notes.md\x1b\\notes.md\x1b]8;;\x1b\\", nil},
+		{"see \x1b]8;id=a:b;http://h/?q=1;2&r=[3m\ax\x1b]8;;\a here", []string{`a link to "http://h/?q=1;2&r=[3m" shown as "x"`}},
 		{"echo \x1b[8mrm x\x1b[m", []string{"text painted in the colour of its background"}},
 		{"echo \x1b[31;41mrm x\x1b[m", []string{"text painted in the colour of its background"}},
 	}
 	for _, test := range tests {
 		v := viewOf(80, 10, test.text)
-		if got := hiddenIn(v.lines, 0); !slices.Equal(got, test.want) {
+		if got := hiddenIn(v, v.lines, 0); !slices.Equal(got, test.want) {
 			t.Errorf("%q: %q, want %q", test.text, got, test.want)
 		}
 	}

@@ -13,6 +13,7 @@ type Cell struct {
 	// cell that was erased or never written, which a drawn blank (" ") is not.
 	Text  string
 	Width uint8 // columns taken: 1, 2, or 0 for the right half of a wide character
+	link  uint16
 	Style Style
 }
 

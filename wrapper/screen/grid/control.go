@@ -131,7 +131,7 @@ func (g *Grid) restoreCursor() {
 
 // softReset is DECSTR: modes and pen, not the picture.
 func (g *Grid) softReset() {
-	g.pen, g.charset, g.shift, g.single = Style{}, [4]bool{}, 0, 0
+	g.pen, g.penLink, g.charset, g.shift, g.single = Style{}, 0, [4]bool{}, 0, 0
 	g.insert, g.origin, g.nowrap, g.newline = false, false, false, false
 	g.cur.top, g.cur.bottom = 0, g.rows
 	g.cur.saved = saved{}
@@ -170,18 +170,4 @@ func (g *Grid) frame() {
 	if !g.syncing && g.Hooks.Frame != nil {
 		g.Hooks.Frame(false)
 	}
-}
-
-// osc hands an operating system command on. data holds the number as well.
-func (g *Grid) osc(number int, data []byte) {
-	if g.Hooks.OSC == nil || number < 0 {
-		return
-	}
-	for i, c := range data {
-		if c == ';' {
-			g.Hooks.OSC(number, string(data[i+1:]))
-			return
-		}
-	}
-	g.Hooks.OSC(number, "")
 }

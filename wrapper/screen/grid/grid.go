@@ -48,11 +48,13 @@ type Grid struct {
 	number int // the parameter being read, -1 for none
 
 	pen      Style
-	charset  [4]bool // G0..G3 is DEC special graphics
-	shift    int     // the set in use: 0 or 1 (SI, SO)
-	single   int     // set for the next character alone (SS2, SS3), 0 for none
-	last     rune    // for REP
-	wide     rune    // the last character outside of ASCII, and its text
+	penLink  uint16
+	links    []string // addresses that cells lead to, numbered from 1
+	charset  [4]bool  // G0..G3 is DEC special graphics
+	shift    int      // the set in use: 0 or 1 (SI, SO)
+	single   int      // set for the next character alone (SS2, SS3), 0 for none
+	last     rune     // for REP
+	wide     rune     // the last character outside of ASCII, and its text
 	wideText string
 	joinable bool // the cell before the cursor was just printed: marks attach to it
 	tabs     [MaxCols]bool
@@ -68,9 +70,6 @@ type Hooks struct {
 	// Frame is called when the grid is whole: after the last change of a synchronized update
 	// (sync), or before an erase or screen switch outside of one takes a finished frame away.
 	Frame func(sync bool)
-	// OSC is called with an operating system command: its number and the text after the ;.
-	// The text is cut at 4 KiB and its non-ASCII characters are replaced by '?'.
-	OSC func(number int, text string)
 	// Cleared is called when all of the screen was erased: nothing drawn before is on it.
 	Cleared func()
 }

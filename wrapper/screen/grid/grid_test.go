@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,32 @@ func TestStyles(t *testing.T) {
 		}
 	}
 }
+
+func TestLinks(t *testing.T) {
+	g := New(20, 2)
+	g.Write([]byte("a\x1b]8;id=1;http://x/?a;b\x1b\\bc\x1b]8;;\x1b\\d"))
+	for x, want := range []string{"", "http://x/?a;b", "http://x/?a;b", ""} {
+		if got := g.Link(g.Row(0).Cells[x]); got != want {
+			t.Errorf("cell %d leads to %q, want %q", x, got, want)
+		}
+	}
+	for i := range 5000 { // more than are kept; what is on the screen stays known
+		fmt.Fprintf(w{g}, "\x1b[2;1H\x1b]8;;http://y/%d\x07z\x1b]8;;\x07", i)
+	}
+	if got := g.Link(g.Row(1).Cells[0]); got != "http://y/4999" {
+		t.Errorf("the last link leads to %q", got)
+	}
+	if got := g.Link(g.Row(0).Cells[1]); got != "http://x/?a;b" {
+		t.Errorf("the first link leads to %q", got)
+	}
+	if len(g.links) > maxLinks {
+		t.Errorf("%d links kept", len(g.links))
+	}
+}
+
+type w struct{ g *Grid }
+
+func (w w) Write(p []byte) (int, error) { w.g.Write(p); return len(p), nil }
 
 func TestFrames(t *testing.T) {
 	var seen []string

@@ -63,9 +63,9 @@ func (g *Grid) put(r rune, w int) {
 	if end := x + w; end < g.cols && l.cells[end].Width == 0 {
 		l.cells[end] = Cell{Width: 1, Style: l.cells[end].Style}
 	}
-	l.cells[x] = Cell{Text: g.textOf(r), Width: uint8(w), Style: g.pen}
+	l.cells[x] = Cell{Text: g.textOf(r), Width: uint8(w), Style: g.pen, link: g.penLink}
 	if w == 2 {
-		l.cells[x+1] = Cell{Style: g.pen}
+		l.cells[x+1] = Cell{Style: g.pen, link: g.penLink}
 	}
 	if x+w >= g.cols {
 		l.wrapped = false // until the next character does wrap
