@@ -10,7 +10,7 @@
  * path can have; before it the loop is unrolled by the verifier, which a path deeper than this exceeds: it
  * is then flagged as truncated. */
 #define LOOP_STEPS (2 * PATH_CAP)
-#define OLD_STEPS 48
+#define OLD_STEPS 32
 
 const volatile bool has_loop = false;
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ryehq/rye/event"
@@ -108,41 +109,47 @@ func TestPrivShortLives(t *testing.T) {
 func TestPrivArgv(t *testing.T) {
 	testutil.Privileged(t)
 	tiny := testutil.CC(t, "tiny", tinyFlags...)
-	long := strings.Repeat("x", 100000)
 	many := make([]string, 30000)
 	for i := range many {
 		many[i] = fmt.Sprintf("arg %d of several", i)
 	}
-	for name, argv := range map[string][]string{
-		"plain": {"a"}, "empty": {"", "", "x", ""}, "bytes": {"\xff\xfe", "a\nb", "t\tt", "日本\xe6"}, "long": {"l", long}, "many": many, "none": {""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(tiny)
-			cmd.Args, cmd.Env, cmd.Dir = argv, []string{"PATH=/x", "SECRET=1", "CODEX_TOOL_CALL_ID=call_1", "HTTPS_PROXY=http://u:p@h:1/"}, "/usr"
-			ob := testutil.Observe(t, cmd)
-			noLoss(t, ob)
-			execs := testutil.Of[*event.ProcessExec](ob.Events)
-			if len(execs) != 1 {
-				t.Fatalf("%d execs", len(execs))
+	argvs := [][]string{
+		{"plain"}, {"", "", "x", ""}, {"\xff\xfe", "a\nb", "t\tt", "日本\xe6"}, {"long", strings.Repeat("x", 100000)}, {"full", strings.Repeat("y", 131066)}, many, {""},
+	}
+	var cmds []*exec.Cmd
+	for _, argv := range argvs {
+		cmd := exec.Command(tiny)
+		cmd.Args, cmd.Env, cmd.Dir = argv, []string{"PATH=/x", "SECRET=1", "CODEX_TOOL_CALL_ID=call_1", "HTTPS_PROXY=http://u:p@h:1/"}, "/usr"
+		cmds = append(cmds, cmd)
+	}
+	ob := testutil.ObserveAll(t, cmds)
+	noLoss(t, ob)
+	execs := testutil.Of[*event.ProcessExec](ob.Events)
+	if len(execs) != len(argvs) {
+		t.Fatalf("%d execs of %d", len(execs), len(argvs))
+	}
+	info, err := os.Stat(tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range execs {
+		argv := argvs[i]
+		size := uint64(0)
+		for _, a := range argv {
+			size += uint64(len(a)) + 1
+		}
+		if x.ArgvBytes != size || x.CWD != "/usr" || x.ExeIno != info.Sys().(*syscall.Stat_t).Ino || x.ExeMtimeNS != uint64(info.ModTime().UnixNano()) {
+			t.Errorf("%.20q: argv_bytes %d want %d; cwd %s, inode %d, mtime %d", argv, x.ArgvBytes, size, x.CWD, x.ExeIno, x.ExeMtimeNS)
+		}
+		if want := map[string]string{"PATH": "/x", "CODEX_TOOL_CALL_ID": "call_1", "HTTPS_PROXY": "http://[cut]@h:1/"}; !reflect.DeepEqual(x.Env, want) {
+			t.Errorf("env %q", x.Env)
+		}
+		if size <= 131072 {
+			if !slices.Equal(x.Argv, argv) || x.ArgvTruncated {
+				t.Errorf("%.20q: %d words of %d, truncated %v", argv, len(x.Argv), len(argv), x.ArgvTruncated)
 			}
-			x := execs[0]
-			size := uint64(0)
-			for _, a := range argv {
-				size += uint64(len(a)) + 1
-			}
-			if x.ArgvBytes != size || x.CWD != "/usr" || x.ExeIno == 0 || x.ExeMtimeNS == 0 {
-				t.Errorf("argv_bytes %d want %d; %+v", x.ArgvBytes, size, x.CWD)
-			}
-			if want := map[string]string{"PATH": "/x", "CODEX_TOOL_CALL_ID": "call_1", "HTTPS_PROXY": "http://[cut]@h:1/"}; !reflect.DeepEqual(x.Env, want) {
-				t.Errorf("env %q", x.Env)
-			}
-			if size <= 131072 {
-				if !slices.Equal(x.Argv, argv) || x.ArgvTruncated {
-					t.Errorf("argv differs (%d of %d), truncated %v", len(x.Argv), len(argv), x.ArgvTruncated)
-				}
-			} else if !x.ArgvTruncated || !slices.Equal(x.Argv[:len(x.Argv)-1], argv[:len(x.Argv)-1]) {
-				t.Errorf("a block of %d bytes: truncated %v", size, x.ArgvTruncated)
-			}
-		})
+		} else if !x.ArgvTruncated || !slices.Equal(x.Argv[:len(x.Argv)-1], argv[:len(x.Argv)-1]) {
+			t.Errorf("a block of %d bytes: truncated %v", size, x.ArgvTruncated)
+		}
 	}
 }

@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/bench":    {},
 	"internal/scripted": {},
 	"internal/deps":     {},
+	"internal/vmtest":   {},
 	"internal/testutil": {"event", "loader", "collector"},
 }
 

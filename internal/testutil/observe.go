@@ -84,6 +84,12 @@ type Observation struct {
 // Observe runs cmd in a cgroup of its own with the programs attached and returns what they saw.
 func Observe(t testing.TB, cmd *exec.Cmd, opts ...func(*loader.Options)) *Observation {
 	t.Helper()
+	return ObserveAll(t, []*exec.Cmd{cmd}, opts...)
+}
+
+// ObserveAll runs several commands, one after the other, under one set of programs.
+func ObserveAll(t testing.TB, cmds []*exec.Cmd, opts ...func(*loader.Options)) *Observation {
+	t.Helper()
 	mnt := Cgroup2()
 	if mnt == "" {
 		t.Fatal("no cgroup2 hierarchy is mounted")
@@ -121,17 +127,19 @@ func Observe(t testing.TB, cmd *exec.Cmd, opts ...func(*loader.Options)) *Observ
 		t.Fatal(err)
 	}
 	defer fd.Close()
-	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(fd.Fd())}
 	done := make(chan error, 1)
 	go func() { done <- c.Run() }()
-	if cmd.Stderr == nil {
-		cmd.Stderr = os.Stderr
+	for _, cmd := range cmds {
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(fd.Fd())}
+		if cmd.Stderr == nil {
+			cmd.Stderr = os.Stderr
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		ob.Status = cmd.ProcessState.Sys().(syscall.WaitStatus)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
-	ob.Status = cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if err := c.Stop(); err != nil {
 		t.Fatal(err)
 	}

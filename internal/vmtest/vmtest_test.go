@@ -1,0 +1,108 @@
+// Package vmtest runs the privileged tests inside every kernel of the matrix. What passes on the kernel at
+// hand can be refused by the verifier of another.
+package vmtest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ryehq/rye/internal/testutil"
+	"github.com/ryehq/rye/vm"
+)
+
+// kernels of the matrix: Debian's cloud kernels, as scripts/kernels fetches them.
+var kernels = []string{"5.10", "6.1", "6.12", "7.2"}
+
+// The test binaries that run in the guest, and with which arguments.
+var suites = []struct{ pkg, args string }{
+	{"loader", ""},
+	{"collector", "-test.run=Priv"},
+}
+
+func TestKernels(t *testing.T) {
+	if os.Getenv("RYE_VMTEST") == "" {
+		t.Skip("make vmtest runs this")
+	}
+	want := kernels
+	if k := os.Getenv("KERNEL"); k != "" {
+		want = strings.Fields(k)
+	}
+	dir := t.TempDir()
+	files := build(t, dir)
+	for _, k := range want {
+		t.Run(k, func(t *testing.T) {
+			image := filepath.Join(cache(), "kernels", k, "vmlinuz")
+			if _, err := os.Stat(image); err != nil {
+				testutil.Skip(t, "no kernel %s: %v", k, err)
+			}
+			var script strings.Builder
+			script.WriteString("uname -r; status=0\n")
+			for _, s := range suites {
+				script.WriteString("echo; echo == " + s.pkg + "; (cd /src/" + s.pkg + " && /t/" + s.pkg + ".test -test.v " + s.args + ") || status=1\n")
+			}
+			script.WriteString("exit $status\n")
+			r, err := vm.Boot(context.Background(), vm.Machine{
+				Kernel: image, CPUs: 2, Memory: 1536, Timeout: 4 * time.Minute,
+				Files:   append(files, vm.File{Path: "/run.sh", Data: []byte(script.String())}, vm.File{Path: "/src/loader/.keep", Data: []byte("x")}, vm.File{Path: "/src/collector/.keep", Data: []byte("x")}),
+				Env:     []string{"RYE_GROUND=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=2"},
+				Command: []string{"sh", "/run.sh"},
+			})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, r.Output)
+			}
+			out := string(r.Output)
+			if r.ExitStatus != 0 || strings.Count(out, "\nPASS\n") != len(suites) || strings.Contains(out, "--- SKIP") {
+				t.Errorf("status %d:\n%s", r.ExitStatus, out)
+			}
+			for line := range strings.Lines(out) {
+				if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, k) {
+					t.Log(strings.TrimSpace(line))
+				}
+			}
+			t.Logf("%s: %v under %s", k, r.Took.Round(time.Second), r.Accel)
+		})
+	}
+}
+
+func cache() string {
+	if c := os.Getenv("RYE_CACHE"); c != "" {
+		return c
+	}
+	return filepath.Join(testutil.Root(), ".cache")
+}
+
+// build makes what the guest runs: static test binaries and the ground programs they compare with.
+func build(t *testing.T, dir string) []vm.File {
+	t.Helper()
+	var files []vm.File
+	run := func(out string, argv ...string) {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir, cmd.Env = testutil.Root(), append(os.Environ(), "CGO_ENABLED=0")
+		if b, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", argv, err, b)
+		}
+		files = append(files, vm.File{Path: "/t/" + filepath.Base(out), From: out})
+	}
+	for _, s := range suites {
+		out := filepath.Join(dir, s.pkg+".test")
+		run(out, "go", "test", "-c", "-o", out, "./"+s.pkg)
+	}
+	sources, err := filepath.Glob(filepath.Join(testutil.Root(), "testdata", "ground", "*.c"))
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no ground programs: %v", err)
+	}
+	for _, src := range sources {
+		out := filepath.Join(dir, strings.TrimSuffix(filepath.Base(src), ".c"))
+		flags := []string{"-O2", "-static", "-pthread"}
+		if filepath.Base(out) == "tiny" {
+			flags = []string{"-O2", "-static", "-nostdlib"}
+		}
+		run(out, append(append([]string{"cc"}, flags...), "-o", out, src)...)
+	}
+	return files
+}
