@@ -38,7 +38,7 @@ func programAgent(x *proctree.Exec) string {
 	switch {
 	case base == "codex" || strings.HasPrefix(base, "codex-x86_64-") || strings.HasPrefix(base, "codex-aarch64-"):
 		return codex
-	case base == "claude" || strings.Contains(x.Exe, "/claude/versions/") || strings.Contains(x.Exe, "/claude-code-linux-"):
+	case base == "claude" || base == "claude.exe" || strings.Contains(x.Exe, "/claude/versions/") || strings.Contains(x.Exe, "/claude-code-linux-"):
 		return claude
 	case base == "copilot", base == "opencode", base == "gemini", base == "goose":
 		return base

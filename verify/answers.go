@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"strings"
+
 	"github.com/ryehq/rye/event"
 )
 
@@ -182,12 +184,18 @@ func (v *judge) ownWitness(it *item) *result {
 		if r.Decision == "reject" || r.Decision == "deny" {
 			continue
 		}
-		switch r.DecisionBy {
+		switch r.decider() {
 		case "rule", "config", "mode", "classifier", "hook", "policy":
 			return r
 		}
 	}
 	return nil
+}
+
+// decider is who the assistant says decided, without the reason it adds ("config:rule").
+func (r *result) decider() string {
+	by, _, _ := strings.Cut(r.DecisionBy, ":")
+	return by
 }
 
 // otherThread: the assistant's daemon serves other terminals too; what it runs for a thread that this

@@ -379,9 +379,6 @@ func (c *cast) file(k *candidate) {
 			k.startNS = x.TimeNS
 		}
 	}
-	if k.keep == nil {
-		k.keep = housekeeping(k)
-	}
 	k.proc().Descend(func(q *proctree.Proc) bool {
 		c.owners[q.ID] = owner{kind: command, agent: k.agent, cand: k}
 		k.endNS = max(k.endNS, q.Key.StartNS, q.ExitNS)
@@ -391,6 +388,9 @@ func (c *cast) file(k *candidate) {
 		k.alive = k.alive || !q.Exited
 		return true
 	})
+	if k.keep == nil {
+		k.keep = housekeeping(k)
+	}
 	c.candidates = append(c.candidates, k)
 }
 

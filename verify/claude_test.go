@@ -252,7 +252,9 @@ func TestClaudeOwnWitness(t *testing.T) {
 		{"config", false, Indeterminate, "w:evidence-lost/single-witness"},
 		{"classifier", false, Indeterminate, "w:evidence-lost/single-witness"},
 		{"hook", false, Indeterminate, "w:evidence-lost/single-witness"},
-		{"hook", true, Verified, ""},
+		{"hook:hook", true, Verified, ""},
+		{"config:rule", false, Indeterminate, "w:evidence-lost/single-witness"},
+		{"user_temporary", false, Discrepancy, "d:exec-unapproved/no-approval-seen"},
 	} {
 		l, p := claudeLab(t)
 		l.call("claude", "toolu_1", "make", bash)

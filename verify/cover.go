@@ -296,8 +296,9 @@ func (v *judge) coverHook(it *item) (Allowed, bool) {
 	if it.call == nil || it.cand == nil {
 		return Allowed{}, false
 	}
-	for _, r := range it.call.results {
-		if r.DecisionBy != "hook" || r.Decision == "reject" || r.Decision == "deny" {
+	for i := range it.call.results {
+		r := &it.call.results[i]
+		if r.decider() != "hook" || r.Decision == "reject" || r.Decision == "deny" {
 			continue
 		}
 		for _, k := range v.cast.candidates {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/ryehq/rye/proctree"
 )
@@ -43,12 +44,16 @@ func (v *judge) fileEffects() {
 	count := make(map[effectKey]int)
 	records := slices.Clone(v.facts.files)
 	slices.SortStableFunc(records, func(a, b fileRecord) int { return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.seq, b.seq)) })
+	filled := v.filledFolders(records)
 	for _, r := range records {
 		o := v.cast.ownerOf(r.proc)
 		if o.kind == witness {
 			continue
 		}
 		it, own := v.account(o)
+		if r.dir && filled[effectKey{it: it, path: r.path}] {
+			continue // what was put into it is told
+		}
 		f, ok := v.fileFinding(r, o, it, own)
 		if !ok {
 			continue
@@ -71,6 +76,33 @@ func (v *judge) fileEffects() {
 				Message: sayf("%d more files beside the %d named.", n-maxPaths, maxPaths)})
 		}
 	}
+}
+
+// filledFolders are folders that something else was written into, per account.
+func (v *judge) filledFolders(records []fileRecord) map[effectKey]bool {
+	made := make(map[effectKey]bool)
+	for _, r := range records {
+		if r.dir {
+			it, _ := v.account(v.cast.ownerOf(r.proc))
+			made[effectKey{it: it, path: r.path}] = false
+		}
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	for _, r := range records {
+		if r.how == "read" || r.dir {
+			continue
+		}
+		it, _ := v.account(v.cast.ownerOf(r.proc))
+		for d := path.Dir(r.path); len(d) > 1; d = path.Dir(d) {
+			k := effectKey{it: it, path: d}
+			if _, ok := made[k]; ok {
+				made[k] = true
+			}
+		}
+	}
+	return made
 }
 
 // again adds a record to a finding that says the same.
@@ -140,13 +172,16 @@ func (v *judge) fileFinding(r fileRecord, o owner, it *item, own bool) (Finding,
 			f.Message = sayf("The change you were asked about is outside the workspace: %s.", quote(r.path))
 			return f, true
 		}
-		if v.facts.place.inHomes(r.path) || slices.Contains(v.cast.agents, path.Base(r.path)) {
-			return f, false // its own state, or its own program being updated
+		if v.facts.place.inHomes(r.path) || slices.Contains(v.cast.agents, path.Base(r.path)) || ownHabit(r.path) || r.class.unknown {
+			return f, false // its own state, its own program being updated
 		}
 		if r.class.cache || o.kind == launcher {
 			f.Severity = Info
 		}
 	case own:
+		if v.facts.place.inHomes(r.path) {
+			return f, false // the shell snapshot
+		}
 		f.Severity = Info // housekeeping
 	}
 	f.Code = WriteOutside
@@ -155,6 +190,9 @@ func (v *judge) fileFinding(r fileRecord, o owner, it *item, own bool) (Finding,
 		// One finding for all caches and logs of an action.
 		f.Severity, f.Reason, f.Path = Info, "cache", ""
 		f.Message = sayf("%s wrote to its caches, logs or history in your home.", who)
+	case r.class.unknown:
+		f.Reason = "unresolved"
+		f.Message = sayf("%s %s %s; where that lies could not be told.", who, r.how, quote(r.path))
 	case r.class.power != "":
 		f.Reason = r.class.power
 		f.Severity = raise(f.Severity)
@@ -166,6 +204,16 @@ func (v *judge) fileFinding(r fileRecord, o owner, it *item, own bool) (Finding,
 		f.Severity = Warning // it was your own command
 	}
 	return f, true
+}
+
+// ownHabit: files in the user's home that an assistant keeps up by itself.
+func ownHabit(name string) bool {
+	for _, s := range []string{"/applications/claude-code-url-handler.desktop", "/.config/git/ignore", "/applications", "/mimeapps.list"} {
+		if strings.HasSuffix(name, s) {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *judge) secretFinding(f Finding, r fileRecord, o owner, it *item, own, named bool, who string) (Finding, bool) {

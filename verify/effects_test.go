@@ -66,6 +66,9 @@ func TestWriteOutside(t *testing.T) {
 		}, "w:write-outside"},
 		{"each file is one finding", "make", func(p *proc) { p.open("/srv/a", wronly, creat); p.open("/srv/b", wronly, creat) }, "w:write-outside w:write-outside"},
 		{"renamed out", "make", func(p *proc) { p.do(&event.FileRename{From: labWork + "/a", To: "/srv/a", How: "rename"}) }, "w:write-outside"},
+		{"renamed through descriptors, to nobody knows where", "make", func(p *proc) {
+			p.do(&event.FileRename{From: "/proc/self/fd/5/a", To: "/proc/self/fd/6/.bashrc", How: "rename", Marks: []string{"path-from-user"}})
+		}, "w:write-outside/unresolved"},
 		{"moved away from outside", "make", func(p *proc) { p.do(&event.FileRename{From: "/srv/a", To: labWork + "/a", How: "rename"}) }, "w:write-outside"},
 		{"deleted", "rm -r /srv/a", func(p *proc) { p.spawn("rm", "-r", "/srv/a").do(&event.FileDelete{Path: "/srv/a/b"}) }, "i:write-outside"},
 		{"truncated by name", "make", func(p *proc) { p.do(&event.FileChange{Path: "/srv/a", How: "truncate"}) }, "w:write-outside"},

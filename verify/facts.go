@@ -31,6 +31,7 @@ type facts struct {
 
 	place    *places
 	files    []fileRecord
+	made     recent
 	startup  map[event.ProcessKey][]uint64 // when a process opened a shell start-up file
 	digests  []digest
 	ipc      []ipcRecord
@@ -190,6 +191,7 @@ func newFacts() *facts {
 		watchedPaths: make(map[string]bool),
 		dropped:      make(map[string]uint64),
 		place:        newPlaces(nil),
+		made:         recent{paths: make(map[recentKey]string)},
 	}
 }
 

@@ -22,7 +22,7 @@ type fileRecord struct {
 	class   class
 	secret  secret
 	own     bool // by an assistant's own process: this is how an edit is seen
-	tried   bool // it failed
+	dir     bool // a folder was made
 }
 
 // addOpen keeps an open when it wrote somewhere that matters, read a secret, or tells how a shell
@@ -54,6 +54,7 @@ func (f *facts) addOpen(e event.Event, b *event.FileOpen) {
 	r := fileRecord{seq: e.Seq, ns: e.TimeNS, proc: *e.Proc, path: path.Clean(b.Path), node: inode{b.Dev, b.Ino}, how: "wrote"}
 	if b.Created {
 		r.how = "created"
+		f.made.add(*e.Proc, r.path)
 	}
 	r.class = f.place.write(r.path)
 	if b.Kind == "block" {
@@ -128,14 +129,18 @@ func (f *facts) addName(e event.Event) {
 	case *event.FileChange:
 		r.path, r.how, res = b.Path, "changed", b.Result
 		if b.How == "mkdir" {
-			r.how = "created"
+			r.how, r.dir = "created", true
 		}
 	}
 	if res != 0 || r.path == "" {
 		return
 	}
+	f.throughFD(&r)
 	r.path = path.Clean(r.path)
 	r.class = f.place.write(r.path)
+	if _, ok := fdPath(r.path); ok {
+		r.class = class{outside: true, unknown: true}
+	}
 	if r.how == "renamed" && r.from != "" {
 		// Moving a file out of its place changes that place too.
 		r.from = path.Clean(r.from)
@@ -150,6 +155,60 @@ func (f *facts) addName(e event.Event) {
 	}
 	f.keepWrite(e, r)
 }
+
+// throughFD puts real folders in place of /proc/self/fd/N in a rename, where the record shows them: the
+// file that is renamed was made by the same process a moment before, under its real name.
+func (f *facts) throughFD(r *fileRecord) {
+	from, ok := fdPath(r.from)
+	if !ok {
+		return
+	}
+	real := f.made.find(r.proc, path.Base(r.from))
+	if real == "" {
+		return
+	}
+	r.from = real
+	if to, ok := fdPath(r.path); ok && to == from {
+		r.path = path.Join(path.Dir(real), path.Base(r.path))
+	}
+}
+
+// fdPath is the descriptor's part of a path such as /proc/self/fd/13/name.
+func fdPath(name string) (dir string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "/proc/")
+	if !ok {
+		return "", false
+	}
+	_, rest, ok = strings.Cut(rest, "/fd/")
+	n, _, _ := strings.Cut(rest, "/")
+	return n, ok && n != "" && n != rest
+}
+
+// recent remembers the files made last, by process and last element.
+type recent struct {
+	paths map[recentKey]string
+	ring  [maxRecent]recentKey
+	next  int
+}
+
+type recentKey struct {
+	proc event.ProcessKey
+	base string
+}
+
+const maxRecent = 4096
+
+func (m *recent) add(p event.ProcessKey, name string) {
+	k := recentKey{p, path.Base(name)}
+	if _, ok := m.paths[k]; !ok {
+		delete(m.paths, m.ring[m.next])
+		m.ring[m.next] = k
+		m.next = (m.next + 1) % maxRecent
+	}
+	m.paths[k] = name
+}
+
+func (m *recent) find(p event.ProcessKey, base string) string { return m.paths[recentKey{p, base}] }
 
 func (f *facts) addIPC(e event.Event, b *event.IPCConnect) {
 	k := procOf(e)

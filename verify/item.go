@@ -107,6 +107,9 @@ func (it *item) text() string {
 	if t := it.ran(); t != "" {
 		return t
 	}
+	if it.kind == "edit" && it.call != nil && len(it.call.Paths) > 0 {
+		return it.call.Paths[0] // the dialog shows its last element only
+	}
 	if it.decision != nil && it.decision.command != "" {
 		return it.decision.command
 	}

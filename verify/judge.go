@@ -209,8 +209,8 @@ func (v *judge) hooked(it *item) bool {
 		if k.Source == "hook" && distance(k.ns, it.start()) < slack {
 			return true
 		}
-		for _, r := range k.results {
-			if r.DecisionBy == "hook" {
+		for i := range k.results {
+			if k.results[i].decider() == "hook" {
 				return true
 			}
 		}

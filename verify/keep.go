@@ -53,7 +53,7 @@ func housekeeping(k *candidate) *keep {
 		if strings.HasSuffix(x.Env["AI_AGENT"], "_agent") || strings.HasPrefix(k.carried.grammar, "claude-") {
 			return nil
 		}
-		return claudeKeeps(x)
+		return claudeKeeps(k)
 	case unknown:
 		return nil
 	}
@@ -97,7 +97,11 @@ func codexKeeps(x *proctree.Exec) *keep {
 	return nil
 }
 
-func claudeKeeps(x *proctree.Exec) *keep {
+// serverAfter is how long a program the assistant marked as its own has to run to be taken for a server.
+const serverAfter = 5_000_000_000
+
+func claudeKeeps(k *candidate) *keep {
+	x := k.root
 	base, args := called(x)
 	if toolOf(x) == "rg" || base == "rg" && strings.Contains(x.Exe, "/vendor/ripgrep/") {
 		return &keep{kind: "file-search"}
@@ -106,6 +110,8 @@ func claudeKeeps(x *proctree.Exec) *keep {
 	switch {
 	case base == "git" && gitReads(args, ""):
 		return &keep{kind: "git-status"}
+	case base == "git" && slices.Contains(args, "clone") && strings.Contains(last(args), "/.claude/plugins/"), base == "ssh" && slices.Contains(args, "-T") && last(args) == "git@github.com":
+		return &keep{kind: "plugin-check"}
 	case isText && strings.HasPrefix(text, "SNAPSHOT_FILE=") && strings.Contains(text, "/shell-snapshots/snapshot-"):
 		return &keep{kind: "shell-snapshot"}
 	case isText && text == "env":
@@ -120,12 +126,15 @@ func claudeKeeps(x *proctree.Exec) *keep {
 	case base == "socat" && len(args) > 0 && strings.HasPrefix(args[0], "UNIX-LISTEN:") && strings.Contains(args[0], "/claude-"):
 		return &keep{kind: "sandbox-proxy"}
 	case strings.HasSuffix(x.Env["AI_AGENT"], "_harness"):
-		// Claude marks what it starts for itself. A shell that got a session id is a hook or a status
-		// line; anything else it starts this way is a configured server.
+		// Claude marks what it starts for itself: a shell is a hook or a status line, what stays is a
+		// configured server.
 		if isText {
 			return &keep{kind: "hook"}
 		}
-		return &keep{kind: "mcp-server", presumed: true}
+		if k.alive || k.endNS > k.startNS+serverAfter {
+			return &keep{kind: "mcp-server", presumed: true}
+		}
+		return &keep{kind: "own-helper", presumed: true}
 	}
 	return nil
 }

@@ -37,6 +37,13 @@ func TestEdits(t *testing.T) {
 			p.do(&event.FileRename{From: file + ".tmp", To: file, How: "rename"})
 			l.result("claude", "toolu_1")
 		}, Verified, "", "terminal"},
+		{"written through a descriptor", func(l *lab, p *proc) {
+			l.call("claude", "toolu_1", "", edit(file))
+			l.promptKind("claude", "edit", "hello.py").grant()
+			p.open(file+".tmp.77", wronly, creat)
+			p.do(&event.FileRename{From: "/proc/self/fd/13/hello.py.tmp.77", To: "/proc/self/fd/13/hello.py", How: "rename", Marks: []string{"path-from-user"}})
+			l.result("claude", "toolu_1")
+		}, Verified, "", "terminal"},
 		{"nobody was asked", func(l *lab, p *proc) {
 			l.call("claude", "toolu_1", "", edit(file))
 			p.open(file, wronly)

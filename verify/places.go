@@ -75,6 +75,7 @@ type class struct {
 	power   string // what it grants later: shell-startup, git-hook, cron, …
 	rules   bool   // an assistant's own permissions, hooks, MCP servers or instructions
 	mild    bool   // instructions: text for the model, not a permission
+	unknown bool   // where it lies could not be told
 }
 
 func (c class) matters() bool { return c.outside || c.power != "" || c.rules }
@@ -202,7 +203,7 @@ var homePower = []powerPlace{
 	{".zlogin", "shell-startup"}, {".config/fish", "shell-startup"}, {".xprofile", "shell-startup"}, {".xinitrc", "shell-startup"},
 	{".pam_environment", "shell-startup"}, {".config/environment.d", "shell-startup"}, {".inputrc", "shell-startup"},
 	{".ssh", "ssh"}, {".aws", "cloud-keys"}, {".azure", "cloud-keys"}, {".config/gcloud", "cloud-keys"}, {".kube", "cloud-keys"}, {".gnupg", "keys"},
-	{".gitconfig", "git-config"}, {".config/git", "git-config"}, {".config/autostart", "autostart"}, {".config/systemd/user", "systemd-unit"},
+	{".gitconfig", "git-config"}, {".config/git/config", "git-config"}, {".config/git/attributes", "git-config"}, {".config/autostart", "autostart"}, {".config/systemd/user", "systemd-unit"},
 	{".local/share/systemd/user", "systemd-unit"}, {".vimrc", "editor-startup"}, {".config/nvim", "editor-startup"}, {".emacs", "editor-startup"},
 	{".emacs.d", "editor-startup"}, {".npmrc", "package-manager"}, {".config/pip", "package-manager"}, {".docker/config.json", "keys"},
 }
