@@ -95,7 +95,7 @@ func readClaude(v *view) *dialog {
 		if !ok || m.mark != '❯' && m.mark != 0 || !live(v, b, m) {
 			continue
 		}
-		if asksQuestion(b.lines[m.last+1:]) {
+		if asksQuestion(b.lines[m.last+1:]) || ownPanel(b.lines[:m.first]) {
 			return &dialog{agent: "claude", notFor: true, options: m.options}
 		}
 		if d := claudeDialog(v, b, m); d != nil {
@@ -129,6 +129,20 @@ func asksQuestion(after []line) bool {
 	for _, l := range after {
 		if strings.HasPrefix(strings.TrimSpace(l.text), "Enter to select ·") {
 			return true
+		}
+	}
+	return false
+}
+
+// ownPanel tells the panels that the user opens (/model, /permissions), which stand under a rule of ▔:
+// what is chosen there is a setting, and answers no request.
+func ownPanel(above []line) bool {
+	for i := len(above) - 1; i >= 0; i-- {
+		if above[i].spans('▔') {
+			return true
+		}
+		if above[i].spans('─') {
+			return false
 		}
 	}
 	return false
@@ -194,7 +208,7 @@ func claudeAsks(lines []line, first int) (at int, question string) {
 		i--
 	}
 	text := ""
-	for n := 0; i >= 0 && n < 4 && !lines[i].blank() && !lines[i].isRule('╌', 4); n++ {
+	for n := 0; i >= 0 && n < 4 && !lines[i].blank() && !lines[i].spans('╌'); n++ {
 		text = strings.TrimSpace(strings.TrimSpace(lines[i].text) + " " + text)
 		if claudeQuestion.MatchString(text) {
 			return i, text

@@ -80,6 +80,12 @@ func TestClaude(t *testing.T) {
 			d := claudeAsksFor("Bash command", "make a", -1)
 			return append(d[:8], " ❯ No", "   Yes", "", " Esc to cancel")
 		}()...), "key:2", "key:\x1b[B\r", done}, []string{`prompted claude-2.1.290 command "make a" reason="scripted" options=2`, `granted this_time command "make a" key="enter" attested=true`}},
+		{"a command that draws rules", []string{claudeScreen("", func() []string {
+			d := []string{strings.Repeat("─", 80), " Bash command", "", "   make a", "   " + strings.Repeat("▔", 77), "   " + strings.Repeat("─", 77), "    Edit file", "   \x1b[2mscripted\x1b[22m", ""}
+			return append(d, claudeAsksFor("", "", 0)[7:]...)
+		}()...), "key:1", done}, []string{
+			fmt.Sprintf(`prompted claude-2.0.50 command %q [ambiguous] reason="scripted" prefix=["make *"] options=3`, "make a "+strings.Repeat("▔", 77)+strings.Repeat("─", 77)+"\n Edit file"),
+			fmt.Sprintf(`granted this_time command %q key="1" attested=true`, "make a "+strings.Repeat("▔", 77)+strings.Repeat("─", 77)+"\n Edit file")}},
 		{"the model asks a question", []string{claudeScreen("", strings.Repeat("─", 80), " ☐ Color", "", "Which color?", "", "❯ 1. Red", "     r", "  2. Blue", "", "Enter to select · ↑/↓ to navigate · Esc to cancel"), "key:1", done}, nil},
 		{"the assistant ends with the dialog open", []string{"\x1b[?1049h" + asks, "\x1b[?1049l", "bye\r\n"}, []string{prompt}},
 	}

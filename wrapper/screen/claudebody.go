@@ -25,9 +25,9 @@ func claudeFrame(b block, asks int) (frame, bool) {
 	for i := asks - 1; i >= 0; i-- {
 		l := b.lines[i]
 		switch {
-		case l.isRule('╌', 20):
+		case l.spans('╌'):
 			dashed++
-		case l.isRule('─', 20):
+		case l.spans('─'):
 			f := frame{layout: "claude-2.0.50", top: l.y, body: b.lines[i+1 : asks], gutter: 6}
 			if dashed >= 2 {
 				f.layout, f.gutter = "claude-2.1.290", 5
@@ -75,7 +75,7 @@ func (f frame) read(d *dialog, v *view) bool {
 		}
 		rest = trimBlank(body[1:])
 		if strings.HasPrefix(title, "Make auto mode") { // the title is what is asked
-			d.command, d.reason = title, sentence(rest)
+			d.command, d.reason, d.offer = title, sentence(rest), true
 			return true
 		}
 		if d.kind == kindEdit && after != "" { // "Edit file NAME" stands in one row in 2.0.50 to 2.0.76
@@ -103,7 +103,7 @@ func (f frame) read(d *dialog, v *view) bool {
 func (f frame) dashes(lines []line) int {
 	n := 0
 	for _, l := range lines {
-		if l.isRule('╌', 20) {
+		if l.spans('╌') {
 			n++
 		}
 	}
@@ -130,7 +130,7 @@ func (f frame) readDashed(d *dialog, lines []line, v *view) {
 	}
 	d.cut = n == 1 // a title alone that is out of sight is no loss
 	for _, l := range lines {
-		if l.isRule('╌', 20) {
+		if l.spans('╌') {
 			n = min(n+1, 2)
 			continue
 		}

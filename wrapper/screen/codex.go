@@ -53,8 +53,11 @@ var codexLabels = []labelRule{
 
 var (
 	codexFooter = regexp.MustCompile(`^\s*(?:Press .*enter.* to confirm|enter to submit \|)`)
-	codexField  = regexp.MustCompile(`^(Thread|Environment|Reason|Permission rule|Description|Destination|Input): ?(.*)$`)
-	codexMCP    = regexp.MustCompile(`^[A-Za-z_][\w.-]*: `)
+	// codexOwn is the row of keys under the menus that the user opens (/model, /permissions): what is
+	// chosen there is a setting, and answers no request.
+	codexOwn   = regexp.MustCompile(`^\s*(?:enter .*· esc back|Press enter .*\besc to (?:go back|dismiss))`)
+	codexField = regexp.MustCompile(`^(Thread|Environment|Reason|Permission rule|Description|Destination|Input): ?(.*)$`)
+	codexMCP   = regexp.MustCompile(`^[A-Za-z_][\w.-]*: `)
 )
 
 // readCodex reads the dialog at the bottom of the screen.
@@ -66,15 +69,16 @@ func readCodex(v *view) *dialog {
 	if c := m.options[0].col; c != 5 && c != 7 { // "› 1. " or, in forms, "  › 1. "
 		return nil
 	}
-	footer := false
+	asks, own := false, false
 	for _, l := range v.lines[m.last+1:] {
-		footer = footer || codexFooter.MatchString(l.text)
+		asks = asks || codexFooter.MatchString(l.text)
+		own = own || codexOwn.MatchString(l.text)
 	}
-	if !footer {
-		return nil
-	}
-	if codexOther(v, m.first) {
+	if own || !asks && codexUpgrade(v, m.first) {
 		return &dialog{agent: "codex", notFor: true, options: m.options}
+	}
+	if !asks {
+		return nil
 	}
 	d := &dialog{agent: "codex", marked: m.marked, options: m.options, absTop: v.top, offset: v.offset, end: m.last}
 	name(d.options, codexLabels)
@@ -119,11 +123,10 @@ func readCodex(v *view) *dialog {
 	return d
 }
 
-// codexOther tells menus that grant nothing: which model to use, whether to update.
-func codexOther(v *view, first int) bool {
+// codexUpgrade tells the menu that offers a new model: it grants nothing.
+func codexUpgrade(v *view, first int) bool {
 	for y := first - 1; y >= 0 && y > first-4; y-- {
-		switch strings.TrimSpace(v.lines[y].text) {
-		case "Choose how you'd like Codex to proceed.", "Select Model and Effort", "Select Model":
+		if strings.TrimSpace(v.lines[y].text) == "Choose how you'd like Codex to proceed." {
 			return true
 		}
 	}

@@ -167,6 +167,7 @@ func (s *Screen) loose(fresh []decisionRow, timeNS uint64) {
 
 // expire gives up on a decision row that does not come.
 func (s *Screen) expire(now uint64) {
+	defer s.recovered(now)
 	if st := s.leaving; st != nil && now > st.gone+rowNS {
 		s.dropLeaving(now)
 	}

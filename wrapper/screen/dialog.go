@@ -39,6 +39,7 @@ type dialog struct {
 	row      bool // the assistant prints a decision row for this kind
 	stays    bool // the dialog is not erased after the answer
 	typed    bool // what is typed goes into the marked option
+	offer    bool // an offer that the user may pass over: no answer is none
 	doubt    string
 	unread   string // not a dialog: why this prompt-like screen cannot be read
 	notFor   bool   // not a dialog: a menu that is known to grant nothing

@@ -132,8 +132,7 @@ func genericDialog(v *view, b block, m menu) *dialog {
 	default:
 		d.cut, d.doubt = true, "the question is not on the screen"
 		top = 0
-		var rows []line
-		rows = trimBlank(b.lines[:m.first])
+		rows := trimBlank(b.lines[:m.first])
 		d.command, d.ambiguous = unwrap(trimCommon(rowTexts(rows, 0)), wrapping{min: v.cols - 8, max: v.cols})
 		d.hidden = hiddenIn(v, rows, 0)
 	}

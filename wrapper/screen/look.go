@@ -85,7 +85,7 @@ func (s *Screen) standing(st *standing, d *dialog, fresh []decisionRow, why mome
 	if d != nil && st.d.sameAs(d) && !st.again(d) {
 		if st.d.row {
 			for i, r := range fresh {
-				if r.tells(&st.d) { // decided, and an equal request stands in its place
+				if r.styled && r.tells(&st.d) { // decided, and an equal request stands in its place
 					s.open = nil
 					s.rows.took(r)
 					s.resolve(st, &r, timeNS)
@@ -102,7 +102,8 @@ func (s *Screen) standing(st *standing, d *dialog, fresh []decisionRow, why mome
 	}
 	s.open = nil
 	switch {
-	case st.d.alternate && !s.view.alternate && st.answer == nil:
+	case st.answer == nil && st.d.offer:
+	case st.answer == nil && st.d.alternate && !s.view.alternate:
 		// The assistant gave up its screen, as it does when it ends. That answers nothing.
 	case st.d.unread != "":
 		s.unreadable(st, timeNS)
@@ -178,7 +179,7 @@ func (s *Screen) opened(st *standing) {
 		s.prompted(st)
 	}
 	s.open = st
-	if s.early != "" && st.since < s.earlyNS+earlyNS {
+	if s.early != "" && st.since < s.earlyAt+earlyNS {
 		st.early = s.early
 	}
 	st.doubts(s.torn, "output was skipped before it was drawn")

@@ -81,7 +81,7 @@ type Screen struct {
 	denials   int // denial lines of Claude's on the screen at the last look with a dialog
 
 	early            string // the last key typed while no dialog was open
-	earlyNS          uint64 // when
+	earlyAt          uint64 // when
 	prompts, answers int
 	rules            []savedRule
 }

@@ -87,7 +87,7 @@ func (st *standing) stands(timeNS uint64) {
 func (s *Screen) press(k key, timeNS uint64) {
 	st := s.open
 	if st == nil {
-		s.early, s.earlyNS = k.name, timeNS
+		s.early, s.earlyAt = k.name, timeNS
 		return
 	}
 	if st.d.unread != "" {

@@ -58,6 +58,12 @@ func (l line) isRule(r rune, n int) bool {
 	return strings.Count(t, string(r)) >= n && strings.Trim(t, string(r)) == ""
 }
 
+// spans is isRule for a rule across all of the screen. What an assistant shows of a command is
+// indented, so that a command cannot draw one.
+func (l line) spans(r rune) bool {
+	return l.indent() == 0 && l.isRule(r, len(l.cells)-1)
+}
+
 // A view is the screen at one moment.
 type view struct {
 	cols, rows int
