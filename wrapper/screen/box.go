@@ -117,7 +117,7 @@ func (b box) block(lines []line) block {
 	for y := b.top + 1; y < b.bottom; y++ {
 		inside = append(inside, b.inside(lines[y]))
 	}
-	return block{lines: inside, width: b.right - b.left - 1, box: true, cut: b.top < 0, top: b.top, end: b.bottom}
+	return block{lines: inside, width: b.right - b.left - 1, box: true, cut: b.top < 0, left: b.left, top: b.top, end: b.bottom}
 }
 
 func (b box) inside(l line) line {

@@ -92,8 +92,8 @@ func openRules(rules []string, command string) {
 func readClaude(v *view) *dialog {
 	for _, b := range v.blocks {
 		m, ok := b.menu()
-		if !ok || m.mark != '❯' && m.mark != 0 || !live(v, b, m) {
-			continue
+		if !ok || m.mark != '❯' && m.mark != 0 || b.left > 0 || markedBelow(v, b.lines[m.last].y) || v.below(b.end)+rowsAfter(b.lines, m.last) > 8 {
+			continue // a box further in is part of what a program wrote
 		}
 		if asksQuestion(b.lines[m.last+1:]) || ownPanel(b.lines[:m.first]) {
 			return &dialog{agent: "claude", notFor: true, options: m.options}

@@ -63,7 +63,7 @@ var (
 // readCodex reads the dialog at the bottom of the screen.
 func readCodex(v *view) *dialog {
 	m, ok := findMenu(v.lines)
-	if !ok || m.mark != '›' && m.mark != 0 || v.below(m.last) > 3 {
+	if !ok || m.mark != '›' && m.mark != 0 || markedBelow(v, m.last) {
 		return nil
 	}
 	if c := m.options[0].col; c != 5 && c != 7 { // "› 1. " or, in forms, "  › 1. "

@@ -46,15 +46,17 @@ func readGeneric(v *view) *dialog {
 // below it, the cursor's mark is not on another line there, and it is not part of what an assistant
 // shows of a program's output.
 func live(v *view, b block, m menu) bool {
-	if v.below(b.end)+rowsAfter(b.lines, m.last) > 3 {
-		return false
-	}
-	for _, l := range v.lines[b.lines[m.last].y+1:] {
-		if mark, _, _, _, _ := optionRow(l); mark >= 0 {
-			return false
+	return v.below(b.end)+rowsAfter(b.lines, m.last) <= 3 && !markedBelow(v, b.lines[m.last].y) && !inOutput(b.lines, m.first)
+}
+
+// markedBelow reports whether a line under row y carries a mark: what the user types goes there.
+func markedBelow(v *view, y int) bool {
+	for _, l := range v.lines[y+1:] {
+		if _, mark, _, _, _ := optionRow(l); strings.ContainsRune("❯›>", mark) {
+			return true
 		}
 	}
-	return !inOutput(b.lines, m.first)
+	return false
 }
 
 // inOutput reports whether line i is indented under a row that begins with └ or ⎿, as assistants

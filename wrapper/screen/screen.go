@@ -14,6 +14,9 @@
 // program can draw it. Whether a dialog belongs to a tool call is not decided here: on the screen a
 // program's own drawing looks the same, and the verifier has other witnesses.
 //
+// Prefixes are what the assistant saves for an "always": for Codex the words a command must begin
+// with, for Claude Code and Copilot one rule an element, a * at its end standing for any more words.
+//
 // The package may import event, grid, charmbracelet/x/ansi, uniseg, mvdan.cc/sh and the standard
 // library. It starts nothing, reads no clock and does no I/O; its memory is bounded by the size of
 // the terminal. A fault in it is reported as an event and never reaches the caller.

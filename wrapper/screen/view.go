@@ -134,6 +134,7 @@ type block struct {
 	width int // columns
 	box   bool
 	cut   bool // its upper border is above the screen
+	left  int  // first column
 	top   int  // first row on the screen, the border included
 	end   int  // last row, the border included
 }
