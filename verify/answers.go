@@ -46,12 +46,33 @@ func (v *judge) judgeAnswer(it *item) {
 		if d.doubt != "" {
 			v.doubt(it, EvidenceLost, "uncertain-answer", sayf("The dialog for %s could not be read for sure (%s); compare the recording before relying on it.", quote(text), d.doubt), d.records()...)
 		}
-	} else if d != nil && !d.denied && !d.valid() {
+	} else if d != nil && !d.denied && !v.valid(d) {
 		v.find(it, Finding{Code: ApprovalUnattested, Severity: Warning, Records: append(d.records(), ran.Seq),
 			Message: sayf("The screen showed an approval of %s that no key press stands behind; it was allowed by %s all the same.", quote(text), coverWords(it.allowed))})
 	}
+	if d := it.decision; d != nil && d.decision == event.DecisionAlwaysRule && it.allowed.Source == "terminal" {
+		v.judgeAlwaysLine(it, d)
+	}
 	if it.allowed.Source == "mode" && it.allowed.Type == "never" {
 		v.judgeSandboxClaim(it)
+	}
+}
+
+// judgeAlwaysLine: the assistant says that an earlier "always" covers this; the words of that answer
+// must.
+func (v *judge) judgeAlwaysLine(it *item, d *decision) {
+	if _, ok := v.coverAlways(it); ok {
+		return
+	}
+	if _, ok := v.coverRule(it); ok {
+		return
+	}
+	for _, o := range v.facts.decisions {
+		if o.id == d.rule && len(o.prefix) > 0 {
+			v.find(it, Finding{Code: RuleExceeded, Severity: Contradicts, Records: append(append(o.records(), d.records()...), it.cand.root.Seq),
+				Message: sayf("%s ran without a question as if covered by your \"always\" to %s, whose words do not cover it.", quote(it.ran()), quote(strings.Join(o.prefix, " ")))})
+			return
+		}
 	}
 }
 
@@ -92,7 +113,7 @@ func (v *judge) judgeOrder(it *item, d *decision) {
 func (v *judge) judgeUncovered(it *item) {
 	ran := it.cand.root
 	text := it.ran()
-	if d := it.decision; d != nil && !d.denied && !d.valid() {
+	if d := it.decision; d != nil && !d.denied && !v.valid(d) {
 		v.find(it, Finding{Code: ApprovalUnattested, Severity: Contradicts, Records: append(d.records(), ran.Seq),
 			Message: sayf("The screen showed an approval of %s, but no key was pressed for it: a program, a hook or someone else answered.", quote(text))})
 		return
@@ -259,7 +280,7 @@ func (v *judge) judgeUnrun(it *item) {
 	if d == nil {
 		return
 	}
-	if !d.valid() {
+	if !v.valid(d) {
 		v.find(it, Finding{Code: ApprovalUnattested, Severity: Warning, Records: seqs,
 			Message: sayf("The screen showed an approval of %s that no key press stands behind; nothing was run for it.", quote(text))})
 		return

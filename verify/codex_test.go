@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ryehq/rye/event"
@@ -70,6 +71,52 @@ func TestCodexSandboxed(t *testing.T) {
 	}
 	if !probe {
 		t.Errorf("the sandbox probe is not listed:\n%s", brief(r))
+	}
+}
+
+// What the sandbox let through must be what the assistant recorded of it.
+func TestSandboxClaim(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		do       func(p *proc)
+		findings string
+	}{
+		{"inside", func(p *proc) { p.open(labWork+"/x", wronly, creat); p.open("/tmp/x", wronly, creat) }, ""},
+		{"in a recorded write root", func(p *proc) { p.open("/srv/root/x", wronly, creat) }, "w:write-outside"},
+		{"outside", func(p *proc) { p.open("/srv/x", wronly, creat); p.open("/srv/y", wronly, creat) }, "d:sandbox-claim-broken/write w:write-outside w:write-outside"},
+		{"a connection that was made", func(p *proc) { p.do(&event.NetConnect{Proto: "tcp", Remote: "93.184.216.34:443"}) }, "d:sandbox-claim-broken/network"},
+		{"a connection that failed", func(p *proc) {
+			p.do(&event.NetConnect{Proto: "tcp", Remote: "93.184.216.34:443", Result: -101, Error: "ENETUNREACH"})
+		}, ""},
+	} {
+		l := newLab(t, codexBin)
+		l.add(nil, &event.TurnContext{Agent: "codex", Thread: "t1", ApprovalPolicy: "on-request", Sandbox: "workspace-write", WriteRoots: []string{"/srv/root"}, Network: "restricted"})
+		p := codexSandboxed(l.root, "call_1", "make")
+		c.do(p.exec("make"))
+		if r := l.judge(); codes(r) != c.findings {
+			t.Errorf("%s: %s", c.name, brief(r))
+		}
+	}
+}
+
+// A line that says an earlier answer covers a command needs that answer, and its words.
+func TestAlwaysLine(t *testing.T) {
+	for _, c := range []struct{ cmd, rule, findings string }{
+		{"npm test -- -u", "", "i:approved-not-run"},
+		{"make", "", "d:rule-exceeded i:approved-not-run"},
+		{"make", "a99", "d:approval-unattested i:approved-not-run"},
+	} {
+		l, p := codexLab(t)
+		id := l.prompt("codex", "npm test").grant(func(g *event.ApprovalGranted) { g.Decision, g.Prefix = event.DecisionAlways, []string{"npm", "test"} })
+		l.add(nil, &event.ApprovalGranted{ID: "a9", Agent: "codex", Kind: "command", Command: c.cmd, Decision: event.DecisionAlwaysRule, Rule: firstOf(c.rule, id)})
+		codexRun(p, "", c.cmd).exec(strings.Fields(c.cmd)...).exit()
+		r := l.judge()
+		if codes(r) != c.findings {
+			t.Errorf("%+v: %s", c, brief(r))
+		}
+		if c.rule == "" {
+			allowed(t, r.Actions[len(r.Actions)-1], "terminal", id, "always_rule_match")
+		}
 	}
 }
 
@@ -157,7 +204,7 @@ func TestCodexModes(t *testing.T) {
 		{"on-request", "danger-full-access", "", Verified, "danger-full-access"},
 		{"never", "danger-full-access", "", Verified, "danger-full-access"},
 		{"on-request", "disabled", "", Verified, "disabled"},
-		{"never", "workspace-write", "d:sandbox-claim-broken", Discrepancy, "never"},
+		{"never", "workspace-write", "d:sandbox-claim-broken/no-sandbox", Discrepancy, "never"},
 		{"on-request", "workspace-write", "d:exec-unapproved/no-approval-seen", Discrepancy, "none"},
 	} {
 		l := newLab(t, codexBin)

@@ -43,7 +43,7 @@ func (c *call) records() []uint64 {
 // coverAnswer is an answer on the terminal to this action.
 func (v *judge) coverAnswer(it *item) (Allowed, bool) {
 	d := it.decision
-	if d == nil || d.denied || !d.valid() {
+	if d == nil || d.denied || !v.valid(d) {
 		return Allowed{}, false
 	}
 	a := Allowed{Source: "terminal", ApprovalID: d.id, Type: d.decision, Records: d.records()}
@@ -53,8 +53,19 @@ func (v *judge) coverAnswer(it *item) (Allowed, bool) {
 	return a, true
 }
 
-// valid: somebody on the user's side of the terminal answered, or no answer was called for.
-func (d *decision) valid() bool { return d.attested || d.decision == event.DecisionAlwaysRule }
+// valid: somebody on the user's side of the terminal answered; or, where the assistant says that an
+// earlier answer covers it, there was such an answer or rule. A line on the screen alone proves nothing.
+func (v *judge) valid(d *decision) bool {
+	if d.decision != event.DecisionAlwaysRule || d.attested {
+		return d.attested
+	}
+	for _, o := range v.facts.decisions {
+		if o.id == d.rule && o != d && o.attested && !o.denied && o.answered() <= d.answered() {
+			return true
+		}
+	}
+	return slices.ContainsFunc(v.rulesAt(d.agent, d.answered()), func(r ruleRef) bool { return r.ID == d.rule && r.Decision == "allow" })
+}
 
 func (d *decision) records() []uint64 {
 	if d.prompt != nil {

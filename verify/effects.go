@@ -19,6 +19,7 @@ func (v *judge) effects() {
 	v.delegations()
 	v.escapes()
 	v.bypasses()
+	v.sandboxClaims()
 }
 
 // account is who answers for a process: an action, or the assistant itself (nil item).

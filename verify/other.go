@@ -30,7 +30,7 @@ func (v *judge) judgeOther(it *item) {
 	}
 	if c == nil {
 		// An answer without a call that rye knows: there is nothing to hold it against.
-		if d != nil && !d.valid() && !d.denied {
+		if d != nil && !v.valid(d) && !d.denied {
 			v.find(it, Finding{Code: ApprovalUnattested, Severity: Warning, Records: seqs,
 				Message: sayf("The screen showed an approval of %s that no key press stands behind.", quote(it.text()))})
 		}
@@ -68,7 +68,7 @@ func (v *judge) judgeOther(it *item) {
 		return
 	}
 	switch {
-	case d != nil && !d.valid():
+	case d != nil && !v.valid(d):
 		v.find(it, Finding{Code: ApprovalUnattested, Severity: Contradicts, Records: seqs,
 			Message: sayf("The screen showed an approval of %s, but no key was pressed for it.", quote(it.text()))})
 	case v.unread(it) != nil:

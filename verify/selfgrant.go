@@ -78,7 +78,7 @@ func sharesWords(pattern, saved string) bool {
 // such a line.
 func (v *judge) judgeSpoofs() {
 	for _, d := range v.facts.decisions {
-		if d.item != nil || d.denied || d.valid() {
+		if d.item != nil || d.denied || v.valid(d) {
 			continue
 		}
 		v.find(nil, Finding{Code: ApprovalUnattested, Severity: Warning, Records: d.records(),

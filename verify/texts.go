@@ -122,14 +122,3 @@ func (v *judge) judgeCut(it *item) {
 	}
 	v.doubt(it, EvidenceLost, "arguments-cut", sayf("The arguments of %s are %d bytes long and were not recorded whole, so they cannot be compared with the approval.", quote(program(k.root)), k.root.ArgvBytes), seqs...)
 }
-
-// judgeSandboxClaim: with "never ask" it is the sandbox that keeps a command in; the kernel must have
-// seen one.
-func (v *judge) judgeSandboxClaim(it *item) {
-	t := v.contextAt(codex, it.cand.thread, it.start())
-	if t == nil || t.Sandbox != "read-only" && t.Sandbox != "workspace-write" {
-		return
-	}
-	v.find(it, Finding{Code: SandboxClaimBroken, Severity: Contradicts, Records: []uint64{t.seq, it.cand.root.Seq},
-		Message: sayf("The assistant recorded that it runs commands in the %s sandbox without asking; the kernel saw %s run outside any sandbox.", t.Sandbox, quote(it.ran()))})
-}
