@@ -203,7 +203,7 @@ func (s *Screen) end(timeNS uint64) {
 	case st == nil:
 	case st.d.unread != "":
 		s.unreadable(st, timeNS)
-	case st.answer != nil:
+	case st.answer != nil && !st.answer.marked:
 		st.doubts(!st.d.stays && granted(st.meaning()), "the session ended before the dialog went away")
 		s.resolve(st, nil, timeNS)
 	}

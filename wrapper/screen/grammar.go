@@ -75,7 +75,7 @@ var keyNames = regexp.MustCompile(`^[a-zA-Z0-9]$|^(?i:esc|enter|return|tab|space
 
 // cutKeys cuts "(y)", "(esc)", "(Esc to stop)" and the like off the end of a label.
 func cutKeys(label string) (text string, keys []string) {
-	text = strings.TrimRight(label, " ")
+	text = strings.TrimRight(strings.ReplaceAll(label, "\u00a0", " "), " ")
 	open := strings.LastIndexByte(text, '(')
 	if open < 0 || !strings.HasSuffix(text, ")") {
 		return text, nil

@@ -162,10 +162,10 @@ func TestHostileOutput(t *testing.T) {
 		var events int
 		s := New(200, 50, func(event.Event) { events++ })
 		start := time.Now()
-		stream := []byte(strings.Repeat(one, 1+200_000/len(one)))
+		stream := []byte(strings.Repeat(one, 1+50_000/len(one)))
 		s.Output(stream, 1e9)
 		s.Close(2e9)
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > 30*time.Second { // some 100 ms on an idle machine
 			t.Errorf("%s: %d KB took %v", name, len(stream)/1000, d)
 		}
 		t.Logf("%s: %v, %d events", name, time.Since(start), events)

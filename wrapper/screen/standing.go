@@ -32,6 +32,7 @@ type answer struct {
 	screen   []string
 	doubt    string
 	stood    uint64 // last time the dialog was seen after it
+	marked   bool   // a digit that moved the mark to its option: perhaps it chose nothing yet
 }
 
 func (st *standing) doubts(is bool, why string) {
@@ -57,10 +58,13 @@ func (st *standing) repaint(d *dialog, timeNS uint64) {
 	st.d = *d
 	if len(d.options) == len(old.options) {
 		for i := range d.options {
-			if o := old.options[i]; o.decision != "" {
-				typed := d.options[i].label != o.label
-				d.options[i].decision, d.options[i].prefix = o.decision, o.prefix
-				d.options[i].input = d.options[i].input || o.input || typed
+			o, now := old.options[i], &d.options[i]
+			if o.decision == "" {
+				continue
+			}
+			now.input = now.input || o.input || now.label != o.label
+			if now.decision != o.decision { // the same one may be a rule that the user edits
+				now.decision, now.prefix = o.decision, o.prefix
 			}
 		}
 		if d.marked >= 0 {
@@ -73,6 +77,9 @@ func (st *standing) repaint(d *dialog, timeNS uint64) {
 		st.d.doubt = old.doubt
 	}
 	st.typing = st.d.typed
+	if a := st.answer; a != nil && a.option >= 0 && a.option == d.marked && d.marked != old.marked && isDigit(a.key) {
+		a.marked = true
+	}
 	st.stands(timeNS)
 }
 
@@ -97,7 +104,7 @@ func (s *Screen) press(k key, timeNS uint64) {
 		}
 		return
 	}
-	if old := st.answer; old != nil && old.bound() && old.stood < old.timeNS+settledNS {
+	if old := st.answer; old != nil && old.bound() && !old.marked && old.stood < old.timeNS+settledNS {
 		return // the first one was not refused: this key is for what comes after
 	}
 	a, ok := st.bind(k)
@@ -155,7 +162,7 @@ func (st *standing) bind(k key) (a answer, ok bool) {
 		a.option = i
 		return a, true
 	}
-	if len(k.text) == 1 && k.text[0] >= '1' && k.text[0] <= '9' {
+	if isDigit(k.text) {
 		n := int(k.text[0] - '0')
 		switch d.digit {
 		case digitActs:
@@ -182,6 +189,8 @@ func (st *standing) bind(k key) (a answer, ok bool) {
 	st.other = k.name
 	return a, false
 }
+
+func isDigit(key string) bool { return len(key) == 1 && key[0] >= '1' && key[0] <= '9' }
 
 // confirm is Enter: the option with the mark, moved by the arrow keys that were not drawn yet.
 func (st *standing) confirm() (a answer, ok bool) {
