@@ -27,7 +27,10 @@ func noLoss(t *testing.T, ob *testutil.Observation) {
 
 func TestPrivExecStorm(t *testing.T) {
 	testutil.Privileged(t)
-	const n = 3000
+	n := 3000
+	if testing.Short() {
+		n = 500
+	}
 	tiny := testutil.CC(t, "tiny", tinyFlags...)
 	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm"), "exec", fmt.Sprint(n), tiny))
 	noLoss(t, ob)
@@ -57,6 +60,9 @@ func TestPrivOpensAddUp(t *testing.T) {
 		ring     uint32
 	}{{200000, 2000, 0}, {50000, 50000, 0}, {100000, 20000, 4096}} {
 		t.Run(fmt.Sprintf("%d of %d ring %d", c.n, c.files, c.ring), func(t *testing.T) {
+			if testing.Short() {
+				c.n, c.files = c.n/5, c.files/5
+			}
 			dir, err := os.MkdirTemp("/dev/shm", "rye-test-") // memory: the test is not about the disk
 			if err != nil {
 				t.Fatal(err)

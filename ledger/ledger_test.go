@@ -294,7 +294,7 @@ func TestPrivDiskFull(t *testing.T) {
 	if put(100) == 0 {
 		t.Fatal("256 KiB took 400 KB")
 	}
-	if err, n := w.Failed(); err == nil || n == 0 {
+	if n, err := w.Failed(); err == nil || n == 0 {
 		t.Fatalf("failure not kept: %v, %d", err, n)
 	}
 	if err := unix.Mount("tmpfs", mnt, "tmpfs", unix.MS_REMOUNT, "size=4m"); err != nil {

@@ -204,10 +204,10 @@ func (w *Writer) checkpoint() error {
 }
 
 // Failed returns the error that keeps the ledger from being written, and how many events it cost so far.
-func (w *Writer) Failed() (error, uint64) {
+func (w *Writer) Failed() (dropped uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.failed, w.dropped
+	return w.dropped, w.failed
 }
 
 // Size returns the number of records and the current root.

@@ -36,7 +36,7 @@ type result struct {
 var onWork, onTool = []string{"taskset", "-c", "1", "chrt", "-f", "10"}, []string{"taskset", "-c", "0", "chrt", "-f", "10"}
 
 type bench struct {
-	dir, rye, workload, cgroup string
+	dir, rye, workload string
 }
 
 func main() {

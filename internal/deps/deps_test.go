@@ -35,11 +35,12 @@ var allowed = map[string][]string{
 	"proxy":          {"event", "policy"},
 	"vm":             {},
 
-	"internal/bench":    {},
-	"internal/scripted": {},
-	"internal/deps":     {},
-	"internal/vmtest":   {},
-	"internal/testutil": {"event", "loader", "collector"},
+	"internal/bench":       {},
+	"internal/conformance": {},
+	"internal/scripted":    {},
+	"internal/deps":        {},
+	"internal/vmtest":      {},
+	"internal/testutil":    {"event", "loader", "collector"},
 }
 
 // Outside packages that only some may import.

@@ -20,7 +20,6 @@ type Model struct {
 	URL   string
 	steps []string
 	mu    sync.Mutex
-	asked int
 	calls []string // ids given out, in order
 }
 

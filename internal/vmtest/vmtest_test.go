@@ -21,7 +21,8 @@ var kernels = []string{"5.10", "6.1", "6.12", "7.2"}
 // The test binaries that run in the guest, and with which arguments.
 var suites = []struct{ pkg, args string }{
 	{"loader", ""},
-	{"collector", "-test.run=Priv"},
+	{"collector", "-test.run=Priv -test.short"},
+	{"internal/conformance", ""},
 }
 
 func TestKernels(t *testing.T) {
@@ -43,13 +44,14 @@ func TestKernels(t *testing.T) {
 			var script strings.Builder
 			script.WriteString("uname -r; status=0\n")
 			for _, s := range suites {
-				script.WriteString("echo; echo == " + s.pkg + "; (cd /src/" + s.pkg + " && /t/" + s.pkg + ".test -test.v " + s.args + ") || status=1\n")
+				base := filepath.Base(s.pkg)
+				script.WriteString("echo; echo == " + s.pkg + "; (cd /src && /t/" + base + ".test -test.v " + s.args + ") || status=1\n")
 			}
-			script.WriteString("exit $status\n")
+			script.WriteString("echo; echo coverage-begin; cat /tmp/coverage; echo coverage-end; exit $status\n")
 			r, err := vm.Boot(context.Background(), vm.Machine{
 				Kernel: image, CPUs: 2, Memory: 1536, Timeout: 4 * time.Minute,
-				Files:   append(files, vm.File{Path: "/run.sh", Data: []byte(script.String())}, vm.File{Path: "/src/loader/.keep", Data: []byte("x")}, vm.File{Path: "/src/collector/.keep", Data: []byte("x")}),
-				Env:     []string{"RYE_GROUND=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=2"},
+				Files:   append(files, vm.File{Path: "/run.sh", Data: []byte(script.String())}, vm.File{Path: "/src/.keep", Data: []byte("x")}),
+				Env:     []string{"RYE_GROUND=/t", "RYE_COVERAGE=/tmp/coverage", "RYE_TEST_STRICT=1", "GOMAXPROCS=2"},
 				Command: []string{"sh", "/run.sh"},
 			})
 			if err != nil {
@@ -65,6 +67,16 @@ func TestKernels(t *testing.T) {
 				}
 			}
 			t.Logf("%s: %v under %s", k, r.Took.Round(time.Second), r.Accel)
+			if dir := os.Getenv("RYE_COVERAGE_DIR"); dir != "" {
+				_, rest, _ := strings.Cut(out, "\ncoverage-begin\n")
+				rows, _, ok := strings.Cut(rest, "coverage-end")
+				if !ok {
+					t.Fatal("no coverage table came back")
+				}
+				if err := os.WriteFile(filepath.Join(dir, k), []byte(rows), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
 		})
 	}
 }
@@ -89,16 +101,18 @@ func build(t *testing.T, dir string) []vm.File {
 		files = append(files, vm.File{Path: "/t/" + filepath.Base(out), From: out})
 	}
 	for _, s := range suites {
-		out := filepath.Join(dir, s.pkg+".test")
+		out := filepath.Join(dir, filepath.Base(s.pkg)+".test")
 		run(out, "go", "test", "-c", "-o", out, "./"+s.pkg)
 	}
 	sources, err := filepath.Glob(filepath.Join(testutil.Root(), "testdata", "ground", "*.c"))
+	evasion, _ := filepath.Glob(filepath.Join(testutil.Root(), "testdata", "evasion", "*.c"))
+	sources = append(sources, evasion...)
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no ground programs: %v", err)
 	}
 	for _, src := range sources {
 		out := filepath.Join(dir, strings.TrimSuffix(filepath.Base(src), ".c"))
-		flags := []string{"-O2", "-static", "-pthread"}
+		flags := []string{"-O2", "-static", "-pthread", "-Wno-unused-result"}
 		if filepath.Base(out) == "tiny" {
 			flags = []string{"-O2", "-static", "-nostdlib"}
 		}
