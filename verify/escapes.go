@@ -65,9 +65,7 @@ func (v *judge) escapes() {
 		prog string
 	}
 	told := make(map[key]int)
-	for _, r := range v.fromMemory() {
-		v.facts.escapes = append(v.facts.escapes, r)
-	}
+	v.facts.escapes = append(v.facts.escapes, v.fromMemory()...)
 	for _, r := range v.facts.escapes {
 		o := v.cast.ownerOf(r.proc)
 		x := v.imageAt(r)

@@ -28,8 +28,6 @@ type item struct {
 	findings []int
 	shown    *decision // a decision paired with it only by time
 	repeat   bool      // a further run of a call or approval that was already used
-	unparsed bool
-	covers   []*shell.Command // named by the text and covered by rule, for rule-exceeded
 	writes   []fileRecord
 	id       string
 	open     coverage // what no rule covered
