@@ -96,6 +96,10 @@ func TestPrivCodexAlwaysThenRule(t *testing.T) {
 	l := newLab(t)
 	m := testutil.NewModel(t, "!git tag one", "!git tag one -f")
 	r := l.wrapCodex(m, 100, append([]testutil.Key{{Wait: "Would you like to run the following command?", Send: "p"}}, leave("DONE")...)...)
+	out, err := l.ryeCmd("show", "--json", "--type", "approval.granted").Output()
+	if err != nil || strings.Count(string(out), `"decision":"always_rule_match"`) != 1 || strings.Count(string(out), `"decision":"always"`) != 1 {
+		t.Errorf("granted: %v\n%s", err, out)
+	}
 	first, second := find(r, "git tag one"), find(r, "git tag one -f")
 	if first == nil || first.Allowed.Type != "always" || first.Verdict != verify.Verified {
 		show(t, r)

@@ -7,12 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/ryehq/rye/event"
 	"github.com/ryehq/rye/verify"
 	"github.com/ryehq/rye/wrapper"
-	"github.com/ryehq/rye/wrapper/screen"
 )
 
 // run is rye from top to bottom:
@@ -45,14 +42,13 @@ func run(c wrapConfig) (int, error) {
 	w := newWitness(book, obs, start)
 	obs.to(w.kernel) // held back until session.start stands in the ledger
 
-	scan := newScreen(w.screen)
+	scan := newScanner(w.screen)
+	w.scan = scan
 	began := boottime()
 	sess, err := wrapper.Start(wrapper.Options{
 		Argv: c.argv, Path: path, CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
 		Recording: book.recording(), Clock: boottime,
-		Output: func(p []byte, t, skipped uint64) { skip(scan, skipped, t); scan.Output(p, t) },
-		Input:  func(p []byte, t, skipped uint64) { skip(scan, skipped, t); scan.Input(p, t) },
-		Resize: scan.Resize, Idle: scan.Idle,
+		Output: scan.output, Input: scan.input, Resize: scan.resize, Idle: scan.idle,
 	})
 	if err != nil {
 		w.abandon()
@@ -65,7 +61,7 @@ func run(c wrapConfig) (int, error) {
 	before := ownCPU()
 
 	res, waitErr := sess.Wait()
-	scan.Close(boottime())
+	scan.close(boottime())
 	survivors := w.stragglers(c.wait)
 	stop()
 	if err := obs.drain(); err != nil {
@@ -96,23 +92,6 @@ func run(c wrapConfig) (int, error) {
 		return 0, waitErr
 	}
 	return res.ExitCode, nil
-}
-
-// newScreen makes the model at the size the terminal has: a later change of size would be taken for one
-// that the assistant has yet to draw for.
-func newScreen(emit func(event.Event)) *screen.Screen {
-	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
-		if cols, rows, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 && rows > 0 {
-			return screen.New(cols, rows, emit)
-		}
-	}
-	return screen.New(80, 24, emit)
-}
-
-func skip(s *screen.Screen, n, timeNS uint64) {
-	if n > 0 {
-		s.Skipped(n, timeNS)
-	}
 }
 
 // judgeBook runs the same verify.Verify on the ledger file that anyone can run later.

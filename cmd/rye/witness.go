@@ -29,6 +29,8 @@ type witness struct {
 	degraded []string
 	tally    counts
 	follow   *follower
+	rules    *ruleWatch
+	scan     *scanner // asked outside mu: it calls screen, which takes mu
 }
 
 type process struct {
@@ -43,7 +45,7 @@ func newWitness(b *book, o *observer, start *event.SessionStart) *witness {
 	return &witness{
 		book: b, obs: o, begun: make(chan struct{}), gone: make(chan struct{}),
 		live: map[event.ProcessKey]*process{}, adopted: map[event.ProcessKey]bool{},
-		digests: newDigests(start.CWD), follow: newFollower(start),
+		digests: newDigests(start.CWD), follow: newFollower(start), rules: newRuleWatch(),
 	}
 }
 
@@ -99,12 +101,17 @@ func (w *witness) kernel(e event.Event) error {
 		b.Marks = append(b.Marks, "peer-in-session")
 	}
 	seq := w.write(e)
-	w.note(e, seq)
+	if command, ok := w.note(e, seq); ok && w.scan != nil {
+		if granted, ok := w.scan.ruleMatch(command, e.TimeNS); ok {
+			w.write(granted)
+		}
+	}
 	return nil
 }
 
-// note keeps up with who is alive and acts on what cannot wait.
-func (w *witness) note(e event.Event, seq uint64) {
+// note keeps up with who is alive and acts on what cannot wait. It returns the text of a command that ran
+// without a dialog, for which an earlier answer may hold.
+func (w *witness) note(e event.Event, seq uint64) (command string, unasked bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch b := e.Body.(type) {
@@ -120,6 +127,7 @@ func (w *witness) note(e event.Event, seq uint64) {
 		w.live[*e.Proc] = &process{exe: b.Exe, argv: firstWords(b.Argv)}
 		w.emit(w.digests.atExec(b, seq))
 		w.digests.exe(b)
+		command, unasked = w.rules.ran(b)
 	case *event.ProcessExit:
 		delete(w.live, *e.Proc)
 	case *event.FileOpen:
@@ -132,6 +140,7 @@ func (w *witness) note(e event.Event, seq uint64) {
 			w.emit(w.adopt(b, seq))
 		}
 	}
+	return command, unasked
 }
 
 // emit writes events that w itself made. The ledger has its own lock.
@@ -161,6 +170,7 @@ func (w *witness) screen(e event.Event) {
 	case *event.ApprovalPrompted:
 		w.emit(w.digests.atPrompt(b, seq))
 	case *event.ApprovalGranted:
+		w.rules.answered(b.Command)
 		w.tally.approvals++
 	}
 }
