@@ -9,7 +9,9 @@ import (
 	"github.com/ryehq/rye/event"
 )
 
-func key(tgid uint32, start uint64) event.ProcessKey { return event.ProcessKey{TGID: tgid, StartNS: start} }
+func key(tgid uint32, start uint64) event.ProcessKey {
+	return event.ProcessKey{TGID: tgid, StartNS: start}
+}
 
 func fork(seq uint64, child, parent event.ProcessKey) event.Event {
 	e := event.New(child.StartNS, &child, &event.ProcessFork{Parent: parent})

@@ -2,7 +2,7 @@
 //
 // It reads the ledger's events in order and gives a [Report]. It is pure: no clock, no privileges, no
 // network, no file system; the same events give the same report on any machine, during the session's
-// last second or years later. It imports event, proctree and verify/shell.
+// last second or years later. It imports event, proctree, verify/shell and mvdan.cc/sh/v3/syntax.
 //
 // The way of an event through this package:
 //
@@ -16,7 +16,9 @@
 //
 // Two rules hold everywhere. What could not be seen never counts as agreement: it makes a verdict
 // indeterminate and says so. And nothing an assistant or a command writes about itself is believed
-// alone: a transcript, a decision line or an environment variable needs a second witness.
+// alone: a transcript, a decision line or an environment variable needs a second witness. (The one
+// exception is said in the report as allowed.source "user-shell": that the user typed a command
+// himself, as !cmd, is known from the transcript only.)
 package verify
 
 import (
