@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ryehq/rye/event"
 )
@@ -24,7 +27,7 @@ func (w *witness) adopt(b *event.IPCConnect, seq uint64) []event.Event {
 	}
 	argv := readArgv(int(peer.TGID))
 	now, ok := processKey(int(peer.TGID))
-	if !ok || !sameStart(now.StartNS, peer.StartNS) || !isDaemon(b.Peer.Exe, argv) {
+	if !ok || !sameStart(now.StartNS, peer.StartNS) || !isDaemon(b.Peer.Exe, argv) || !ownedByUs(int(peer.TGID)) {
 		return nil
 	}
 	if err := w.obs.probes.Adopt(peer.TGID, peer.StartNS); err != nil {
@@ -37,7 +40,7 @@ func (w *witness) adopt(b *event.IPCConnect, seq uint64) []event.Event {
 	// What it forked before it was a member is not: take those in too, deepest last.
 	for _, pid := range descendants(int(peer.TGID)) {
 		k, ok := processKey(pid)
-		if !ok || w.obs.probes.Adopt(uint32(pid), k.StartNS) != nil {
+		if !ok || !ownedByUs(pid) || w.obs.probes.Adopt(uint32(pid), k.StartNS) != nil {
 			continue
 		}
 		exe, argv := readExe(pid), readArgv(pid)
@@ -46,6 +49,12 @@ func (w *witness) adopt(b *event.IPCConnect, seq uint64) []event.Event {
 		list = append(list, event.New(boottime(), &k, &event.ProcessAdopted{Exe: exe, Argv: argv, Reason: "child-of-adopted", By: seq}))
 	}
 	return list
+}
+
+// ownedByUs keeps a user from watching another user's processes through a rye that has capabilities.
+func ownedByUs(pid int) bool {
+	var st unix.Stat_t
+	return unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil && int(st.Uid) == os.Getuid()
 }
 
 // descendants lists the processes below pid now, parents before children.

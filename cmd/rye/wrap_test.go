@@ -268,6 +268,44 @@ func TestPrivNoCapabilities(t *testing.T) {
 	}
 }
 
+// A user with file capabilities on the binary has a kernel witness; the wrapped command gets none of them,
+// and neither does anything of rye that stays.
+func TestPrivNonRoot(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	for _, d := range []string{filepath.Dir(l.home), l.home, l.project, l.ryeHome} {
+		if err := os.Chown(d, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bin := filepath.Join(filepath.Dir(l.home), "rye-bin")
+	for _, c := range [][]string{{"cp", l.rye, bin}, {"setcap", "cap_bpf,cap_perfmon,cap_net_admin=ep", bin}} {
+		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
+			testutil.Skip(t, "%v: %v %s", c, err, out)
+		}
+	}
+	l.rye = bin
+	run := func(args ...string) (string, int) {
+		cmd := l.ryeCmd(args...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	if out, code := run("doctor"); code != 0 || !strings.Contains(out, "kernel witness: yes") || !strings.Contains(out, "membership by cgroup") {
+		t.Fatalf("doctor: status %d: %s", code, out)
+	}
+	// The command, its parent (rye's monitor) and rye itself: none has a capability left.
+	script := "grep CapPrm /proc/$$/status; grep CapPrm /proc/$PPID/status; grep CapPrm /proc/$(awk '/^PPid/ {print $2}' /proc/$PPID/status)/status; (sleep 0.1; ls / >/dev/null) & wait; exit 4"
+	out, code := run("wrap", "--", "sh", "-c", script)
+	if code != 4 || strings.Count(out, "0000000000000000") != 3 || !strings.Contains(out, "verified · 1 action") {
+		t.Errorf("status %d: %s", code, out)
+	}
+	out, _ = run("show", "--json", "--type", "process.exec")
+	if !strings.Contains(out, `"argv":["ls","/"]`) {
+		t.Errorf("not recorded: %s", out)
+	}
+}
+
 // A full disk: the command goes on, the session becomes indeterminate, the message says why.
 func TestPrivDiskFull(t *testing.T) {
 	testutil.Privileged(t)

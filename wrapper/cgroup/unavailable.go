@@ -69,7 +69,7 @@ func (u *Unavailable) Hint() string {
 	case Threaded:
 		return "start from a cgroup whose cgroup.type is domain"
 	}
-	return "start from a delegated cgroup: systemd-run --user --scope -p Delegate=yes, or run the rye daemon"
+	return "start from a delegated cgroup: systemd-run --user --scope -p Delegate=yes"
 }
 
 // reasonOf classifies what making a cgroup in a directory failed with.
