@@ -107,3 +107,30 @@ func throughTerminal(tb testing.TB, argv, env []string, atLeast int) time.Durati
 	}
 	return took
 }
+
+// BenchmarkStart is what a session costs before and after the command: a monitor process, and no terminal.
+func BenchmarkStart(b *testing.B) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer null.Close()
+	b.Run("directly", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command("true").Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("session", func(b *testing.B) {
+		for b.Loop() {
+			s, err := Start(Options{Argv: []string{"true"}, Stdin: null, Stdout: null, Stderr: null})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := s.Wait(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

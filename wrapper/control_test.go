@@ -117,7 +117,7 @@ func TestGuard(t *testing.T) {
 	}
 	g.setUndo([]byte("a longer undo"))
 	g.setUndo([]byte("undo"))
-	s, err := readGuard(int(g.f.Fd()))
+	s, err := readGuard(g.fd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestGuard(t *testing.T) {
 		t.Errorf("state %+v", s)
 	}
 	g.disarm()
-	if s, err = readGuard(int(g.f.Fd())); err != nil || s.Armed != 0 {
+	if s, err = readGuard(g.fd); err != nil || s.Armed != 0 {
 		t.Errorf("state %+v, %v", s, err)
 	}
 }

@@ -25,8 +25,12 @@
 //   - SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1 and SIGUSR2 that were ignored when rye started are back at their
 //     default in the command: the Go runtime replaces these dispositions before any code can read them.
 //     SIGHUP, SIGINT and the job control signals stay ignored, so nohup works.
+//   - GPG_TTY, if it names the user's terminal, names the pseudo-terminal in the command's environment.
 //   - In a pipeline, or when rye is in the background, the command starts as a background process group
 //     of the pseudo-terminal and comes to the foreground when it first reads or sets the terminal.
+//
+// The recording holds what was typed, but for what was typed blind: while the terminal is in line mode without echo,
+// which is how passwords are asked for, each byte is recorded as an asterisk.
 //
 // Package wrapper imports the standard library, creack/pty and golang.org/x/sys. It knows nothing of the
 // other packages; the screen model that reads the copy is wrapper/screen, and cmd/rye joins the two.

@@ -252,3 +252,29 @@ func TestNewSession(t *testing.T) {
 		}
 	}
 }
+
+// TestSameTerminalFlags: the descriptors of the command's terminal and its signals are as without rye.
+func TestSameTerminalFlags(t *testing.T) {
+	const show = `for i in 0 1 2; do grep flags /proc/self/fdinfo/$i; done; grep -E "^Sig(Blk|Ign|Cgt)" /proc/self/status; stty -g; stty -a`
+	direct := newOuter(t, outerOptions{direct: true}, "sh", "-c", show)
+	direct.wantExit(0)
+	wrapped := newOuter(t, outerOptions{}, "sh", "-c", show)
+	wrapped.wantExit(0)
+	if d, w := direct.output(), wrapped.output(); len(d) < 100 || !bytes.Equal(d, w) {
+		t.Errorf("wrapped:\n%s\ndirect:\n%s", w, d)
+	}
+}
+
+// TestTerminalOfAnotherUser: the terminal cannot be opened again, as after su.
+func TestTerminalOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	x := newOuter(t, outerOptions{uid: 65534, recordTo: "none", noEvents: true, dir: "/"}, "sh", "-c", "stty size; read x; echo got $x; stty raw; exit 3")
+	x.expect("24 80")
+	x.send("key\r")
+	x.expect("got key")
+	x.resize(30, 90)
+	x.wantExit(3)
+	x.wantRestored()
+}

@@ -3,7 +3,6 @@ package wrapper
 import (
 	"fmt"
 	"runtime/debug"
-	"time"
 )
 
 // feed calls the caller's functions, one at a time, in the order things happened.
@@ -13,7 +12,6 @@ type feed struct {
 	input  func(p []byte, timeNS, skipped uint64)
 	resize func(cols, rows int, timeNS uint64)
 	idle   func(timeNS uint64)
-	clock  func() uint64
 	done   chan struct{}
 	err    error // valid after done
 }
@@ -25,30 +23,11 @@ func newFeed(o Options) *feed {
 	if o.Output == nil && o.Input == nil && o.Resize == nil {
 		return nil
 	}
-	return &feed{q: newQueue(feedBytes), output: o.Output, input: o.Input, resize: o.Resize, idle: o.Idle, clock: o.Clock, done: make(chan struct{})}
+	return &feed{q: newQueue(feedBytes), output: o.Output, input: o.Input, resize: o.Resize, idle: o.Idle, done: make(chan struct{})}
 }
-
-// idleEvery bounds how late a picture that nothing follows is looked at.
-const idleEvery = 50 * time.Millisecond
 
 func (f *feed) run() {
 	defer close(f.done)
-	if f.idle != nil {
-		stop := make(chan struct{})
-		defer close(stop)
-		go func() {
-			tick := time.NewTicker(idleEvery)
-			defer tick.Stop()
-			for {
-				select {
-				case <-stop:
-					return
-				case <-tick.C:
-					f.q.putIdle(f.clock())
-				}
-			}
-		}()
-	}
 	var buf []byte
 	for {
 		it, p, ok := f.q.take(buf)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -47,7 +49,7 @@ func (s *Session) startMonitor(std [3]*os.File, slave *os.File) error {
 	}
 	theirs.Close()
 
-	req := startRequest{Path: []byte(s.opts.Path), Argv: toBytes(s.opts.Argv), Env: toBytes(s.opts.Env)}
+	req := startRequest{Path: []byte(s.opts.Path), Argv: toBytes(s.opts.Argv), Env: toBytes(s.childEnv(slave))}
 	if s.opts.Dir != "" {
 		req.Dir = []byte(s.opts.Dir)
 	}
@@ -61,15 +63,9 @@ func (s *Session) startMonitor(std [3]*os.File, slave *os.File) error {
 	if slave != nil {
 		req.PTY = true
 		fds = append(fds, int(slave.Fd()))
-		err = control(s.term.out, func(tty int) error {
-			return control(s.term.guard.f, func(guard int) error {
-				fds = append(fds, tty, guard)
-				return s.sendStart(pair[0], req, fds)
-			})
-		})
-	} else {
-		err = s.sendStart(pair[0], req, fds)
+		fds = append(fds, s.term.file.fd, s.term.guard.fd)
 	}
+	err = s.sendStart(pair[0], req, fds)
 	_ = unix.SetNonblock(pair[0], true)
 	s.ctl = os.NewFile(uintptr(pair[0]), "monitor")
 	if err != nil {
@@ -81,6 +77,26 @@ func (s *Session) startMonitor(std [3]*os.File, slave *os.File) error {
 		err = fmt.Errorf("start monitor: unexpected answer %d", m.kind)
 	}
 	return err
+}
+
+// childEnv is the command's environment: the one asked for, but for GPG_TTY. It names the user's terminal to gpg-agent,
+// whose password prompt would come up there beside rye's relay, and share the keys with it.
+func (s *Session) childEnv(slave *os.File) []string {
+	tty, ok := lookupEnv(s.opts.Env, "GPG_TTY")
+	if slave == nil || !ok {
+		return s.opts.Env
+	}
+	var st unix.Stat_t
+	if unix.Stat(tty, &st) != nil || int(st.Rdev) != s.term.dev {
+		return s.opts.Env
+	}
+	env := slices.Clone(s.opts.Env)
+	for i := range env {
+		if strings.HasPrefix(env[i], "GPG_TTY=") {
+			env[i] = "GPG_TTY=" + slave.Name()
+		}
+	}
+	return env
 }
 
 func (s *Session) sendStart(sock int, req startRequest, fds []int) error {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +14,7 @@ import (
 // change, the monitor reads it once, when the front is gone.
 type guard struct {
 	mu    sync.Mutex
-	f     *os.File
+	fd    int
 	state guardState
 	last  []byte
 }
@@ -41,7 +40,7 @@ func newGuard() (*guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create memory file: %w", err)
 	}
-	return &guard{f: os.NewFile(uintptr(fd), "rye-terminal")}, nil
+	return &guard{fd: fd}, nil
 }
 
 func (g *guard) arm(saved, raw unix.Termios) error {
@@ -82,7 +81,7 @@ func (g *guard) write() error {
 		return fmt.Errorf("encode terminal state: %w", err)
 	}
 	g.last = append(b, g.state.undo...)
-	if _, err := g.f.WriteAt(g.last, 0); err != nil {
+	if _, err := unix.Pwrite(g.fd, g.last, 0); err != nil {
 		return fmt.Errorf("write terminal state: %w", err)
 	}
 	return nil
@@ -91,7 +90,7 @@ func (g *guard) write() error {
 func (g *guard) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.f.Close()
+	unix.Close(g.fd)
 }
 
 func readGuard(fd int) (guardState, error) {

@@ -43,6 +43,21 @@ func wantGone(t *testing.T, pid int) {
 	t.Errorf("process %d is still there, state %c", pid, processState(pid))
 }
 
+// parent returns the parent of a process.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	ppid, err := strconv.Atoi(f[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ppid
+}
+
 // wantState waits until a process is in a state of /proc/PID/stat.
 func wantState(t *testing.T, pid int, state byte) {
 	t.Helper()

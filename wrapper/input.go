@@ -1,7 +1,6 @@
 package wrapper
 
 import (
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,10 +11,10 @@ import (
 // inputRelay copies what the user types to the pseudo-terminal. It can be paused: as long as rye has not the
 // terminal to itself, nothing is read that could be meant for another program.
 type inputRelay struct {
-	master *os.File
 	term   *terminal
+	to     *transfer // the pseudo-terminal
 	seen   func(p []byte)
-	wake   int // eventfd
+	wake   latch
 	done   chan struct{}
 	hungUp chan struct{} // closed when the user's terminal is gone
 
@@ -26,16 +25,22 @@ type inputRelay struct {
 	bytes   atomic.Uint64
 }
 
-func newInputRelay(master *os.File, term *terminal, seen func([]byte)) (*inputRelay, error) {
-	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
+func newInputRelay(master *ttyFile, term *terminal, seen func([]byte)) (*inputRelay, error) {
+	in := &inputRelay{term: term, seen: seen, done: make(chan struct{}), hungUp: make(chan struct{})}
+	var err error
+	if in.wake, err = newLatch(); err != nil {
 		return nil, err
 	}
-	return &inputRelay{master: master, term: term, seen: seen, wake: wake, done: make(chan struct{}), hungUp: make(chan struct{})}, nil
+	stop, err := newLatch()
+	if err != nil {
+		in.wake.close()
+		return nil, err
+	}
+	in.to = newTransfer(master.fd, stop)
+	return in, nil
 }
 
-// run uses poll(2) in a thread of its own and not the runtime's poller, which does not know descriptors that
-// must stay blocking.
+// run waits with poll(2) before each read: the descriptor may be one that must stay blocking.
 func (in *inputRelay) run() {
 	defer close(in.done)
 	buf := make([]byte, 16<<10)
@@ -46,7 +51,7 @@ func (in *inputRelay) run() {
 		if ended {
 			return
 		}
-		fds := []unix.PollFd{{Fd: int32(in.wake), Events: unix.POLLIN}, {Fd: -1}}
+		fds := []unix.PollFd{{Fd: int32(in.wake.fd), Events: unix.POLLIN}, {Fd: -1}}
 		if enabled {
 			fds[1] = unix.PollFd{Fd: int32(in.term.in), Events: unix.POLLIN}
 		}
@@ -54,8 +59,7 @@ func (in *inputRelay) run() {
 			return
 		}
 		if fds[0].Revents != 0 {
-			var b [8]byte
-			_, _ = unix.Read(in.wake, b[:])
+			in.wake.clear()
 			continue // the state may have changed: look before reading
 		}
 		if fds[1].Revents != 0 && !in.relay(buf, fds[1].Revents&unix.POLLHUP != 0) {
@@ -80,7 +84,7 @@ func (in *inputRelay) relay(buf []byte, hup bool) bool {
 	}
 	p := buf[:n]
 	in.seen(p) // before the command can react
-	n, err = in.master.Write(p)
+	n, err = in.to.write(p)
 	in.bytes.Add(uint64(n))
 	return err == nil
 }
@@ -89,7 +93,7 @@ func (in *inputRelay) enable(on bool) {
 	in.mu.Lock()
 	in.enabled = on
 	in.mu.Unlock()
-	in.poke()
+	in.wake.set()
 }
 
 // end stops the relay. A write that the command does not take is given up; the command has ended.
@@ -97,12 +101,8 @@ func (in *inputRelay) end() {
 	in.mu.Lock()
 	in.ended = true
 	in.mu.Unlock()
-	_ = in.master.SetWriteDeadline(time.Unix(1, 0))
-	in.poke()
-}
-
-func (in *inputRelay) poke() {
-	_, _ = unix.Write(in.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	in.to.stop.set()
+	in.wake.set()
 }
 
 // wait waits until the relay has ended and so uses no descriptor any more; it reports whether it has. A read can block
@@ -119,4 +119,7 @@ func (in *inputRelay) wait() bool {
 	}
 }
 
-func (in *inputRelay) close() { unix.Close(in.wake) }
+func (in *inputRelay) close() {
+	in.wake.close()
+	in.to.stop.close()
+}

@@ -1,7 +1,6 @@
 package wrapper
 
 import (
-	"os/signal"
 	"runtime"
 	"syscall"
 	"time"
@@ -40,7 +39,7 @@ func (s *Session) run() {
 		case <-hungUp:
 			// The command's terminal goes the way the user's went: reads end, writes fail.
 			hungUp = nil
-			s.master.Close()
+			s.hangUp()
 			// As the kernel does with a hangup: what is stopped must run to see it.
 			_ = s.tell(msgContinue, 0)
 		case <-tick:
@@ -62,8 +61,7 @@ func (s *Session) exited(ws unix.WaitStatus) {
 func (s *Session) signalled(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGWINCH:
-		s.resize()
-		if s.term != nil && !s.childForeground {
+		if s.resize() && !s.childForeground {
 			// The kernel tells the foreground group only, and to the user the command is in it.
 			_ = s.tell(msgSignal, uint32(unix.SIGWINCH)|toGroup<<8)
 		}
@@ -77,19 +75,23 @@ func (s *Session) signalled(sig syscall.Signal) {
 }
 
 // resize gives the command's terminal the size of the user's. The size is read after the signal, so the last of
-// many changes is the one that stays.
-func (s *Session) resize() {
+// many changes is the one that stays. It is also called before a key is passed on: on the user's terminal a size set
+// before a key is there when the key is read, and the signal may come later. It reports whether the size has changed.
+func (s *Session) resize() bool {
 	if s.term == nil {
-		return
+		return false
 	}
-	ws, err := s.term.size()
+	s.sizeMu.Lock()
+	defer s.sizeMu.Unlock()
+	ws, err := s.term.file.size()
 	if err != nil || ws == s.size {
-		return
+		return false
 	}
 	s.size = ws
 	s.seen.resize(int(ws.Col), int(ws.Row))
 	s.out.rows.Store(int32(ws.Row))
-	_ = s.setSize(ws)
+	_ = s.master.setSize(ws)
+	return true
 }
 
 // childStopped follows the command when it stops.
@@ -188,13 +190,10 @@ func (s *Session) takeTerminal() {
 // adoptSettings is for a command that began in the background. The settings its terminal got then may have been those
 // of the shell's line editor; now they are the ones the shell gives a job.
 func (s *Session) adoptSettings() {
-	_ = control(s.master, func(fd int) error {
-		now, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err != nil || *now != s.initial { // or the command has set them
-			return err
-		}
-		return unix.IoctlSetTermios(fd, unix.TCSETS, &s.term.saved)
-	})
+	now, err := s.master.termios()
+	if err == nil && now == s.initial { // or the command has set them
+		_ = s.master.setTermios(&s.term.saved)
+	}
 }
 
 // toBackground takes it away, when the shell has taken it from rye.
@@ -212,76 +211,21 @@ func (s *Session) watchForeground() {
 	if s.term == nil || s.childForeground || !s.term.foreground() {
 		return
 	}
-	taken := false
-	_ = control(s.master, func(fd int) error {
-		pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-		taken = err == nil && pgrp > 0 && pgrp != s.monitor.Pid
-		return err
-	})
-	if taken {
+	pgrp, err := s.master.foreground()
+	if err == nil && pgrp > 0 && pgrp != s.monitor.Pid {
 		s.takeTerminal()
 	}
 }
 
-// end finishes the session after the command has ended.
-func (s *Session) end() {
-	if s.term != nil {
-		s.in.end()
-		s.out.end()
-		s.drain()
-		s.Restore()
-		s.in.wait()
-		s.res.InputBytes, s.res.OutputBytes = s.in.bytes.Load(), s.out.bytes.Load()
-		s.res.Callbacks, s.res.Recording = s.seen.close(s.undo)
+// hangUp closes the pseudo-terminal while the command runs.
+func (s *Session) hangUp() {
+	s.in.end()
+	s.out.abort()
+	select {
+	case <-s.out.done:
+	case <-time.After(time.Second):
 	}
-	signal.Stop(s.sigs)
-	s.cleanup()
-}
-
-// drain waits for the last output to reach the user's terminal. A terminal that takes nothing is waited for, as
-// it may be a slow line or a suspended window, until a signal says to stop.
-func (s *Session) drain() {
-	for {
-		select {
-		case <-s.out.done:
-			return
-		case sig := <-s.sigs:
-			switch sig {
-			case unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT:
-				s.out.giveUp()
-				select {
-				case <-s.out.done:
-				case <-time.After(time.Second): // a write that cannot be given up
-				}
-				return
-			case unix.SIGWINCH:
-				s.resize()
-			}
-		}
-	}
-}
-
-// cleanup releases what the session holds. The monitor ends when its socket closes.
-func (s *Session) cleanup() {
-	if s.ctl != nil {
-		s.ctl.Close()
-	}
-	if s.monitor != nil {
-		kill := time.AfterFunc(time.Second, func() { _ = s.monitor.Kill() })
-		_, _ = s.monitor.Wait()
-		kill.Stop()
-	}
-	if s.master != nil {
-		s.master.Close()
-	}
-	if s.in != nil {
-		if !s.in.wait() {
-			return // better a descriptor left open than one closed under a reader
-		}
-		s.in.close()
-	}
-	if s.term != nil {
-		s.term.close()
-		s.term.guard.close()
+	if s.relaysEnded() {
+		s.master.close()
 	}
 }

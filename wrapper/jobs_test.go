@@ -340,3 +340,84 @@ func TestNohup(t *testing.T) {
 	x.expect("still here")
 	x.wantExit(0)
 }
+
+// TestStoppedFromOutside: rye itself is stopped, with its terminal in raw mode, which the shell undoes; after fg all is
+// as before.
+func TestStoppedFromOutside(t *testing.T) {
+	x := shell(t, 24, 80)
+	pidFile := t.TempDir() + "/pid"
+	x.send("rye sh -c 'stty -echo; echo $$ > " + pidFile + "; read a; echo \"<$a>\"'\r")
+	rye := parent(t, parent(t, pidFrom(t, pidFile)))
+	if err := unix.Kill(rye, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	x.expect(`\+  Stopped`)
+	x.expect("prompt> ")
+	x.run("stty -a | grep -w icanon > /dev/null && echo cooked")
+	x.send("fg\r")
+	x.expect("rye sh")
+	time.Sleep(50 * time.Millisecond)
+	x.send("secret\r")
+	x.expect("<secret>")
+	x.expect("prompt> ")
+	if out := string(x.output()); strings.Count(out, "secret") != 1 {
+		t.Errorf("the terminal was not raw after fg: %q", out)
+	}
+}
+
+// TestShellInside: an interactive shell under rye does its own job control; rye is not stopped by it.
+func TestShellInside(t *testing.T) {
+	need(t, "bash")
+	x := newOuter(t, outerOptions{env: []string{"PS1=inner> ", "HISTFILE=", "INPUTRC=/dev/null"}}, "bash", "--norc", "--noprofile", "-i")
+	x.expect("inner> ")
+	x.send("sleep 30\r")
+	time.Sleep(100 * time.Millisecond)
+	x.send("\x1a")
+	x.expect(`\+  Stopped +sleep 30`)
+	x.expect("inner> ")
+	x.send("fg\r")
+	x.expect("sleep 30")
+	time.Sleep(100 * time.Millisecond)
+	x.send("\x03")
+	x.expect("inner> ")
+	x.send("sleep 0.2 & wait; tty; exit 4\r")
+	x.wantExit(4)
+	x.wantRestored()
+	if x.stops != 0 {
+		t.Errorf("rye stopped %d times", x.stops)
+	}
+}
+
+// TestPagerInPipeline: less takes its text from the pipe and its keys from the terminal, whichever of the two rye runs.
+func TestPagerInPipeline(t *testing.T) {
+	need(t, "less")
+	for _, line := range []string{"seq 1000 | rye less", "rye seq 1000 | less"} {
+		x := shell(t, 10, 40)
+		x.send(line + "\r")
+		x.expect("9\r\n:")
+		x.send("G")
+		x.expect("1000")
+		x.send("q")
+		x.expect("prompt> ")
+		x.send("stty -a | grep -ow '.icanon\\|icanon'; exit 3\r")
+		x.expect("icanon")
+		if out := string(x.output()); strings.Contains(out, "-icanon") {
+			t.Errorf("%s: the terminal is left in raw mode", line)
+		}
+		x.wantExit(3)
+	}
+}
+
+func TestGPGTTY(t *testing.T) {
+	x := newOuter(t, outerOptions{direct: true}, "sh", "-c",
+		`GPG_TTY=$(tty) `+envWrap+`=1 exec `+testBinary(t)+` sh -c '[ "$GPG_TTY" = "$(tty)" ] && echo same; env | grep -c GPG_TTY'`)
+	x.wantExit(0)
+	if out := string(x.output()); out != "same\r\n1\r\n" {
+		t.Errorf("output %q", out)
+	}
+	x = newOuter(t, outerOptions{env: []string{"GPG_TTY=/dev/null"}}, "sh", "-c", `echo "$GPG_TTY"`)
+	x.wantExit(0)
+	if out := string(x.output()); out != "/dev/null\r\n" {
+		t.Errorf("output %q", out)
+	}
+}

@@ -3,7 +3,6 @@ package wrapper
 import (
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -15,12 +14,12 @@ import (
 type observers struct {
 	mu     sync.Mutex
 	clock  func() uint64
-	master *os.File
+	master *ttyFile
 	feed   *feed     // nil without callbacks
 	rec    *recorder // nil without a recording
 }
 
-func newObservers(o Options, master *os.File) *observers {
+func newObservers(o Options, master *ttyFile) *observers {
 	return &observers{clock: o.Clock, master: master, feed: newFeed(o), rec: newRecorder(o.Recording)}
 }
 
@@ -28,10 +27,32 @@ func (ob *observers) run(h castHeader) {
 	if ob.feed != nil {
 		ob.feed.q.putSize(h.cols, h.rows, h.start)
 		go ob.feed.run()
+		if ob.feed.idle != nil {
+			go ob.tick()
+		}
 	}
 	if ob.rec != nil {
 		ob.rec.head = h
 		go ob.rec.run()
+	}
+}
+
+// idleEvery bounds how late a picture that nothing follows is looked at.
+const idleEvery = 50 * time.Millisecond
+
+// tick tells when nothing is waiting. Under the lock, so that nothing that happened before is told after.
+func (ob *observers) tick() {
+	t := time.NewTicker(idleEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ob.feed.done:
+			return
+		case <-t.C:
+			ob.mu.Lock()
+			ob.feed.q.putIdle(ob.clock())
+			ob.mu.Unlock()
+		}
 	}
 }
 
@@ -40,6 +61,9 @@ func (ob *observers) output(p []byte) { ob.put(itemOutput, p, p) }
 func (ob *observers) input(p []byte) { ob.put(itemInput, p, ob.veil(p)) }
 
 func (ob *observers) put(kind itemKind, p, recorded []byte) {
+	if ob.feed == nil && ob.rec == nil {
+		return
+	}
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
 	t := ob.clock()
@@ -66,13 +90,8 @@ func (ob *observers) resize(cols, rows int) {
 // veil keeps passwords out of the recording. A terminal in line mode without echo is how they are asked for;
 // full-screen programs switch line mode off as well.
 func (ob *observers) veil(p []byte) []byte {
-	secret := false
-	_ = control(ob.master, func(fd int) error {
-		tio, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		secret = err == nil && tio.Lflag&(unix.ICANON|unix.ECHO) == unix.ICANON
-		return err
-	})
-	if !secret {
+	tio, err := ob.master.termios()
+	if err != nil || tio.Lflag&(unix.ICANON|unix.ECHO) != unix.ICANON {
 		return p
 	}
 	v := make([]byte, len(p))

@@ -51,6 +51,7 @@ type outerOptions struct {
 	files      [3]*os.File // replace standard files
 	extra      []*os.File
 	paused     bool // do not read at first
+	uid        uint32
 }
 
 func newOuter(t *testing.T, o outerOptions, argv ...string) *outer {
@@ -86,7 +87,10 @@ func newOuter(t *testing.T, o outerOptions, argv ...string) *outer {
 		x.cmd = exec.Command(argv[0], argv[1:]...)
 	} else {
 		x.cmd = exec.Command("/proc/self/exe", argv...)
-		env = append(env, envWrap+"=1", envResult+"="+x.file("result"))
+		env = append(env, envWrap+"=1")
+		if o.uid == 0 { // another user could not write it
+			env = append(env, envResult+"="+x.file("result"))
+		}
 		if o.recordTo == "" {
 			o.recordTo = x.file("cast")
 		}
@@ -114,6 +118,9 @@ func newOuter(t *testing.T, o outerOptions, argv ...string) *outer {
 	}
 	x.cmd.ExtraFiles = append([]*os.File{slave}, o.extra...)
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+	if o.uid != 0 {
+		x.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.uid, Gid: o.uid}
+	}
 	if err := x.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +191,7 @@ const patienceInTests = 8 * time.Second
 
 func (x *outer) resize(rows, cols int) {
 	x.t.Helper()
-	err := control(x.master, func(fd int) error {
-		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)})
-	})
+	err := unix.IoctlSetWinsize(int(x.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)})
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -1,11 +1,7 @@
 package wrapper
 
 import (
-	"errors"
-	"os"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,17 +10,18 @@ import (
 // outputRelay copies the pseudo-terminal's output to the user's terminal, in one goroutine: nothing is read
 // while the terminal takes no more, so a program that prints too fast is slowed down as by the terminal itself.
 type outputRelay struct {
-	master *os.File
+	master *ttyFile
 	term   *terminal
 	modes  *modes
 	seen   func(p []byte) // what was read, before it is written
+	from   *transfer
+	to     *transfer // nil if the terminal's descriptor blocks
 	done   chan struct{}
 
-	mu       sync.Mutex
-	ending   bool // the command has ended
-	deadline bool // a read deadline is set
-	waited   time.Duration
-	after    int // bytes read since the end
+	ending atomic.Bool // the command has ended
+	closed atomic.Bool // there is no more to read
+	waited time.Duration
+	after  int // bytes read since the end
 
 	bytes  atomic.Uint64
 	last   atomic.Int64 // time of the last read, ns of time.Now().UnixNano
@@ -42,32 +39,45 @@ const (
 	bytesAfterEnd = 256 << 10
 )
 
-func newOutputRelay(master *os.File, term *terminal, seen func([]byte)) *outputRelay {
-	return &outputRelay{master: master, term: term, modes: &modes{}, seen: seen, done: make(chan struct{})}
+func newOutputRelay(master *ttyFile, term *terminal, seen func([]byte)) (*outputRelay, error) {
+	o := &outputRelay{master: master, term: term, modes: &modes{}, seen: seen, done: make(chan struct{})}
+	stop, err := newLatch()
+	if err != nil {
+		return nil, err
+	}
+	o.from = newTransfer(master.fd, stop)
+	if term.nonblock {
+		if stop, err = newLatch(); err != nil {
+			o.from.stop.close()
+			return nil, err
+		}
+		o.to = newTransfer(term.file.fd, stop)
+	}
+	return o, nil
 }
 
 func (o *outputRelay) run() {
 	defer close(o.done)
-	raw, err := o.master.SyscallConn()
-	if err != nil {
-		return
-	}
+	defer func() { o.write(o.uncook.flush(nil)) }()
 	buf := make([]byte, 64<<10)
-	for {
-		ending := o.arm()
+	for !o.closed.Load() {
+		ending := o.ending.Load()
 		start := time.Now()
-		n, err := readAvailable(raw, buf)
+		n, err := o.from.read(buf, o.patience(ending))
 		if n > 0 {
 			o.relay(buf[:n])
 		}
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
+		switch err {
+		case nil:
+		case errStopped:
+			o.from.stop.clear() // what for, the flags say
+			continue
+		case errTimeout:
 			if ending {
 				return
 			}
-			// Either the end was announced during the read, or a held carriage return is due.
 			o.write(o.uncook.flush(nil))
-		case err != nil:
+		default:
 			// EIO: the last slave is closed. The monitor keeps one open as long as the command runs.
 			return
 		}
@@ -80,60 +90,42 @@ func (o *outputRelay) run() {
 	}
 }
 
-// arm sets the deadline for the next read. Only here, because a deadline that passes while the terminal is slow
-// would make the read fail with data waiting.
-func (o *outputRelay) arm() (ending bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var d time.Time
+// patience is how long to wait for the next bytes.
+func (o *outputRelay) patience(ending bool) time.Duration {
 	switch {
-	case o.ending:
-		d = time.Now().Add(quietAfterEnd)
+	case ending:
+		return quietAfterEnd
 	case o.uncook.held:
-		d = time.Now().Add(5 * time.Millisecond)
-	case !o.deadline:
-		return false
+		return 5 * time.Millisecond
 	}
-	o.deadline = !d.IsZero()
-	_ = o.master.SetReadDeadline(d)
-	return o.ending
+	return -1
 }
 
 // end is called once the command has ended.
 func (o *outputRelay) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ending, o.deadline = true, true
-	_ = o.master.SetReadDeadline(time.Unix(1, 0))
+	o.ending.Store(true)
+	o.from.stop.set()
 }
 
-// readAvailable reads at least one byte, and all there is up to the size of buf. The kernel gives at most 4095
-// bytes a call; one large write to the user's terminal costs less than many small ones.
-func readAvailable(raw syscall.RawConn, buf []byte) (n int, err error) {
-	waitErr := raw.Read(func(fd uintptr) bool {
-		for n < len(buf) {
-			m, e := unix.Read(int(fd), buf[n:])
-			if e == unix.EINTR {
-				continue
-			}
-			if e == unix.EAGAIN {
-				return n > 0
-			}
-			if e == nil && m == 0 {
-				e = unix.EIO
-			}
-			if e != nil {
-				err = e
-				return true
-			}
-			n += m
-		}
-		return true
-	})
-	if err == nil {
-		err = waitErr
+// abort ends the relay without reading on.
+func (o *outputRelay) abort() {
+	o.closed.Store(true)
+	o.from.stop.set()
+	o.giveUp()
+}
+
+// giveUp ends a write that the user's terminal does not take, and all that follow.
+func (o *outputRelay) giveUp() {
+	if o.to != nil {
+		o.to.stop.set()
 	}
-	return n, err
+}
+
+func (o *outputRelay) close() {
+	o.from.stop.close()
+	if o.to != nil {
+		o.to.stop.close()
+	}
 }
 
 func (o *outputRelay) relay(p []byte) {
@@ -157,13 +149,25 @@ func (o *outputRelay) write(p []byte) {
 	if len(p) == 0 || o.gone {
 		return
 	}
-	if _, err := o.term.out.Write(p); err != nil {
+	if err := o.transmit(p); err != nil {
 		o.gone = true // hung up, or given up: the command is still read, so that it does not block
 	}
 }
 
-// giveUp ends a write that the user's terminal does not take.
-func (o *outputRelay) giveUp() { _ = o.term.out.SetWriteDeadline(time.Unix(1, 0)) }
+func (o *outputRelay) transmit(p []byte) error {
+	if o.to != nil {
+		_, err := o.to.write(p)
+		return err
+	}
+	for len(p) > 0 {
+		n, err := unix.Write(o.term.file.fd, p)
+		if err != nil && err != unix.EINTR {
+			return err
+		}
+		p = p[max(n, 0):]
+	}
+	return nil
+}
 
 // settle waits until what the command has written is on the user's terminal, as far as can be told.
 func (o *outputRelay) settle() {
@@ -178,18 +182,13 @@ func (o *outputRelay) settle() {
 
 // cookedTwice reports whether both terminals turn \n into \r\n.
 func (o *outputRelay) cookedTwice() bool {
-	both := true
-	for _, f := range []*os.File{o.master, o.term.out} {
-		err := control(f, func(fd int) error {
-			tio, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-			if err == nil && tio.Oflag&(unix.OPOST|unix.ONLCR) != unix.OPOST|unix.ONLCR {
-				both = false
-			}
-			return err
-		})
-		both = both && err == nil
+	for _, f := range []*ttyFile{o.master, &o.term.file} {
+		tio, err := f.termios()
+		if err != nil || tio.Oflag&(unix.OPOST|unix.ONLCR) != unix.OPOST|unix.ONLCR {
+			return false
+		}
 	}
-	return both
+	return true
 }
 
 // uncooker takes one \r from each \r\n, for the time when the user's terminal is not in raw mode (rye is in the

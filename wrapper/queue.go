@@ -1,6 +1,9 @@
 package wrapper
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 type itemKind uint8
 
@@ -34,6 +37,8 @@ type queue struct {
 	outputLimit int
 	items       []item // ring too
 	first, n    int
+
+	woke time.Time // when the reader last had to be woken
 
 	skipped [2]uint64 // output, input: not yet told
 }
@@ -81,8 +86,7 @@ func (q *queue) putSize(cols, rows int, time uint64) {
 	q.push(it)
 }
 
-// putIdle says that nothing is waiting: what the reader has taken is all that happened up to time. The lock
-// makes that exact.
+// putIdle says that nothing is waiting: what the reader has taken is all that happened up to time.
 func (q *queue) putIdle(time uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,9 +108,7 @@ func (q *queue) push(it item) {
 func (q *queue) take(buf []byte) (item, []byte, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.n == 0 && !q.closed {
-		q.more.Wait()
-	}
+	q.wait()
 	if q.n == 0 {
 		for k, lost := range q.skipped {
 			if lost > 0 {
@@ -124,8 +126,30 @@ func (q *queue) take(buf []byte) (item, []byte, bool) {
 	buf = append(buf, q.ring[:it.n-(end-q.head)]...)
 	q.head = (q.head + it.n) % len(q.ring)
 	q.used -= it.n
+	if q.n == 0 { // start over: most sessions then never touch most of the memory
+		q.head, q.first = 0, 0
+	}
 	return it, buf, true
 }
+
+// wait waits for an item. While they come thick and fast it lets some gather: waking a goroutine for each would cost the
+// writers more than putting it.
+func (q *queue) wait() {
+	if q.n == 0 && !q.closed && time.Since(q.woke) < gather {
+		q.mu.Unlock()
+		time.Sleep(gather)
+		q.mu.Lock()
+	}
+	if q.n > 0 || q.closed {
+		return
+	}
+	for q.n == 0 && !q.closed {
+		q.more.Wait()
+	}
+	q.woke = time.Now()
+}
+
+const gather = 2 * time.Millisecond
 
 // empty reports whether a take would wait now.
 func (q *queue) empty() bool {

@@ -13,20 +13,20 @@ import (
 // terminal is the user's terminal, as the front holds it. Its settings are touched only by the session's own
 // goroutine; reading, writing and isRaw are safe anywhere.
 type terminal struct {
-	in    int      // for reading
-	out   *os.File // for writing; interruptible when private
-	dev   int      // device number, as TIOCGDEV gives it
-	fds   []int    // to close
-	saved unix.Termios
-	raw   unix.Termios
-	isRaw atomic.Bool
-	guard *guard
+	file     ttyFile // for writing and settings
+	in       int     // for reading; -1 if the terminal cannot be read
+	nonblock bool    // the descriptors are rye's own and nonblocking
+	dev      int     // device number, as TIOCGDEV gives it
+	saved    unix.Termios
+	raw      unix.Termios
+	isRaw    atomic.Bool
+	guard    *guard
 }
 
 // openTerminal finds the user's terminal: the first of the three standard files that is one, else the
 // controlling terminal. It returns nil if there is none.
 func openTerminal(std [3]*os.File) (*terminal, error) {
-	t := &terminal{in: -1}
+	t := &terminal{in: -1, file: ttyFile{fd: -1}}
 	var from []int
 	for _, f := range std {
 		if dev, ok := terminalDevice(int(f.Fd())); ok && (len(from) == 0 || dev == t.dev) {
@@ -72,11 +72,9 @@ func (t *terminal) open(from []int) error {
 			unix.Close(own)
 			continue
 		}
-		t.in = own
-		t.out = os.NewFile(uintptr(own), "terminal")
+		t.file.fd, t.in, t.nonblock = own, own, true
 		return nil
 	}
-	out := -1
 	for _, fd := range from {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		if err != nil {
@@ -85,25 +83,19 @@ func (t *terminal) open(from []int) error {
 		for _, use := range []struct {
 			dst  *int
 			mode int
-		}{{&t.in, unix.O_RDONLY}, {&out, unix.O_WRONLY}} {
+		}{{&t.in, unix.O_RDONLY}, {&t.file.fd, unix.O_WRONLY}} {
 			acc := flags & unix.O_ACCMODE
 			if *use.dst >= 0 || acc != unix.O_RDWR && acc != use.mode {
 				continue
 			}
-			dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-			if err != nil {
+			if *use.dst, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
 				return fmt.Errorf("duplicate terminal: %w", err)
 			}
-			*use.dst = dup
 		}
 	}
-	if t.in >= 0 {
-		t.fds = append(t.fds, t.in)
-	}
-	if out < 0 {
+	if t.file.fd < 0 {
 		return errors.New("open terminal for writing: none of the standard files allows it")
 	}
-	t.out = os.NewFile(uintptr(out), "terminal")
 	return nil
 }
 
@@ -116,33 +108,14 @@ func terminalDevice(fd int) (int, bool) {
 	return int(dev), err == nil
 }
 
-// control runs an ioctl. Not File.Fd, which would make the descriptor blocking.
-func control(f *os.File, do func(fd int) error) error {
-	rc, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var ioctlErr error
-	if err := rc.Control(func(fd uintptr) { ioctlErr = do(int(fd)) }); err != nil {
-		return err
-	}
-	return ioctlErr
-}
-
 // save remembers the settings to come back to. They are read anew before each switch to raw mode, because
 // the shell or the user may have changed them while rye was stopped.
 func (t *terminal) save() error {
-	err := control(t.out, func(fd int) error {
-		tio, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err == nil {
-			t.saved = *tio
-		}
-		return err
-	})
+	tio, err := t.file.termios()
 	if err != nil {
 		return fmt.Errorf("read terminal settings: %w", err)
 	}
-	t.raw = makeRaw(t.saved)
+	t.saved, t.raw = tio, makeRaw(tio)
 	return nil
 }
 
@@ -169,7 +142,7 @@ func (t *terminal) setRaw() error {
 	if err := t.guard.arm(t.saved, t.raw); err != nil {
 		return err
 	}
-	if err := t.set(&t.raw); err != nil {
+	if err := withoutTTOU(func() error { return t.file.setTermios(&t.raw) }); err != nil {
 		return fmt.Errorf("set terminal to raw mode: %w", err)
 	}
 	t.isRaw.Store(true)
@@ -182,18 +155,12 @@ func (t *terminal) restore() error {
 		return nil
 	}
 	t.isRaw.Store(false)
-	err := t.set(&t.saved)
+	err := withoutTTOU(func() error { return t.file.setTermios(&t.saved) })
 	t.guard.disarm()
 	if err != nil {
 		return fmt.Errorf("restore terminal settings: %w", err)
 	}
 	return nil
-}
-
-func (t *terminal) set(tio *unix.Termios) error {
-	return withoutTTOU(func() error {
-		return control(t.out, func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, tio) })
-	})
 }
 
 // withoutTTOU runs do with SIGTTOU blocked in its thread: the kernel then lets a background process change
@@ -210,35 +177,16 @@ func withoutTTOU(do func() error) error {
 	return do()
 }
 
-func (t *terminal) size() (unix.Winsize, error) {
-	var ws unix.Winsize
-	err := control(t.out, func(fd int) error {
-		got, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
-		if err == nil {
-			ws = *got
-		}
-		return err
-	})
-	return ws, err
-}
-
 // foreground reports whether rye's process group is the terminal's foreground group. A terminal that is not
 // rye's controlling terminal has no job control for rye, so it counts as foreground.
 func (t *terminal) foreground() bool {
-	fg := true
-	_ = control(t.out, func(fd int) error {
-		pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-		fg = err != nil || pgrp == unix.Getpgrp()
-		return nil
-	})
-	return fg
+	pgrp, err := t.file.foreground()
+	return err != nil || pgrp == unix.Getpgrp()
 }
 
 func (t *terminal) close() {
-	if t.out != nil {
-		t.out.Close()
+	if t.in >= 0 && t.in != t.file.fd {
+		unix.Close(t.in)
 	}
-	for _, fd := range t.fds {
-		unix.Close(fd)
-	}
+	t.file.close()
 }
