@@ -7,10 +7,10 @@
 #define RYE_PATH_H
 
 /* Components and mount crossings. bpf_loop (5.17 and later) checks the step once and allows as many as a
- * path can have; before it the loop is unrolled by the verifier, which a path deeper than this exceeds: it
- * is then flagged as truncated. */
+ * path can have; before it the verifier walks every step of the loop, and a path deeper than this is flagged
+ * as truncated. */
 #define LOOP_STEPS (2 * PATH_CAP)
-#define OLD_STEPS 32
+#define OLD_STEPS 128
 
 const volatile bool has_loop = false;
 
@@ -62,20 +62,17 @@ static long walk_step(__u32 i, struct scratch **ctx)
 	return 0;
 }
 
-/* walk_path builds the path of dentry in s->walk[s->off .. PATH_CAP) and leaves s->state. */
-static __noinline int walk_path(struct scratch *s, struct vfsmount *vfs, struct dentry *dentry)
+/* walk_loop is a global function: the verifier checks it once, by itself, and not again for every caller
+ * and every state that callers may be in. Global functions take no pointers (before 5.12), so the work is
+ * handed over in this cpu's scratch buffer. */
+__noinline int walk_loop(__u32 unused)
 {
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
 	int i;
 
-	s->off = PATH_CAP;
-	s->dentry = dentry;
-	s->mount = (void *)vfs - bpf_core_field_offset(struct mount, mnt);
-	s->root = BPF_CORE_READ(vfs, mnt_root);
-	if (!dentry || !vfs) {
-		s->state = WALK_UNREADABLE;
+	if (!s)
 		return 0;
-	}
-	s->state = WALK_TRUNCATED;
 	if (has_loop) {
 		bpf_loop(LOOP_STEPS, walk_step, &s, 0);
 	} else {
@@ -83,11 +80,25 @@ static __noinline int walk_path(struct scratch *s, struct vfsmount *vfs, struct 
 			if (walk_step(i, &s))
 				break;
 	}
+	return 0;
+}
+
+/* walk_path builds the path of dentry in s->walk[s->off .. PATH_CAP) and leaves s->state. */
+static __always_inline void walk_path(struct scratch *s, struct vfsmount *vfs, struct dentry *dentry)
+{
+	s->off = PATH_CAP;
+	s->state = WALK_UNREADABLE;
+	if (!dentry || !vfs)
+		return;
+	s->dentry = dentry;
+	s->mount = (void *)vfs - bpf_core_field_offset(struct mount, mnt);
+	s->root = BPF_CORE_READ(vfs, mnt_root);
+	s->state = WALK_TRUNCATED;
+	walk_loop(0);
 	if (s->state == WALK_OK && s->off == PATH_CAP) {
 		s->off = PATH_CAP - 1;
 		s->walk[PATH_CAP - 1] = '/';
 	}
-	return 0;
 }
 
 static __always_inline void walk_file(struct scratch *s, struct file *f)
