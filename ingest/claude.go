@@ -14,6 +14,7 @@ import (
 
 type claudeRow struct {
 	Type           string          `json:"type"`
+	UUID           string          `json:"uuid"`
 	Timestamp      string          `json:"timestamp"`
 	SessionID      string          `json:"sessionId"`
 	CWD            string          `json:"cwd"`
@@ -67,8 +68,12 @@ func claudeLine(f *File, b []byte, offset int64) []Row {
 		return rows
 	}
 	var blocks []claudeBlock
-	if json.Unmarshal(m.Content, &blocks) != nil {
-		return rows // content is a plain string
+	if json.Unmarshal(m.Content, &blocks) != nil { // a plain string
+		if cmd, ok := userShell(rawText(m.Content)); ok && r.Type == "user" {
+			rows = append(rows, Row{at, &event.ToolResult{ID: r.UUID, Agent: "claude", Source: "transcript", Thread: f.thread, Record: "item", Status: "completed",
+				Command: []string{"bash", "-c", cmd}, UserShell: true, File: f.Path, Offset: offset}})
+		}
+		return rows
 	}
 	for _, blk := range blocks {
 		switch {
@@ -79,6 +84,16 @@ func claudeLine(f *File, b []byte, offset int64) []Row {
 		}
 	}
 	return rows
+}
+
+// userShell takes a command that the user ran himself (!cmd) out of the row that notes it.
+func userShell(content string) (string, bool) {
+	rest, ok := strings.CutPrefix(content, "<bash-input>")
+	if !ok {
+		return "", false
+	}
+	cmd, _, ok := strings.Cut(rest, "</bash-input>")
+	return cmd, ok
 }
 
 func claudeCall(f *File, r *claudeRow, blk *claudeBlock, offset int64) event.Body {

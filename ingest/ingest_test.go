@@ -112,6 +112,18 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
+// What the user ran himself (!cmd) is a row of text.
+func TestUserShell(t *testing.T) {
+	rows := open(t, "c.jsonl").Feed([]byte(`{"type":"user","uuid":"u1","message":{"role":"user","content":"<bash-input>ls -l</bash-input>"}}` + "\n"))
+	if len(rows) != 1 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	r, ok := rows[0].Body.(*event.ToolResult)
+	if !ok || !r.UserShell || r.ID != "u1" || !slices.Equal(r.Command, []string{"bash", "-c", "ls -l"}) {
+		t.Errorf("%+v", rows[0].Body)
+	}
+}
+
 func TestOpen(t *testing.T) {
 	homes := []string{"/h/.codex", "/h/.claude"}
 	for path, want := range map[string]bool{
