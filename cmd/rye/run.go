@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/ryehq/rye/event"
@@ -68,6 +67,7 @@ func run(c wrapConfig) (int, error) {
 		w.degrade(fmt.Sprintf("kernel events could not be read to the end: %v", err))
 	}
 	w.transcripts() // what the assistant wrote last
+	w.emit(w.perms.look("change"))
 	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest()))
 	self := usage{CPUNS: ownCPU() - before, MaxRSS: ownRSS()}
 	if obs.coll != nil {
@@ -119,11 +119,7 @@ func sessionStart(c wrapConfig, id, path string, now time.Time) (*event.SessionS
 		TempDir: envOr("TMPDIR", "/tmp"), SearchDir: os.Getenv("PATH"), UID: os.Getuid(), GID: os.Getgid(),
 		Host: host, Kernel: kernelRelease(), BootID: bootID(), WallTime: now.Format(time.RFC3339Nano), Rye: version,
 	}
-	for _, dir := range []string{envOr("CODEX_HOME", filepath.Join(userHome, ".codex")), envOr("CLAUDE_CONFIG_DIR", filepath.Join(userHome, ".claude"))} {
-		if abs, err := filepath.Abs(dir); err == nil {
-			s.AssistantHomes = append(s.AssistantHomes, abs)
-		}
-	}
+	s.AssistantHomes = []string{codexHome(userHome), claudeHome(userHome)}
 	return s, nil
 }
 

@@ -30,7 +30,10 @@ type witness struct {
 	tally    counts
 	follow   *follower
 	rules    *ruleWatch
-	scan     *scanner // asked outside mu: it calls screen, which takes mu
+
+	perms      *ruleFiles
+	permsFirst []event.Event // read before the command could change them
+	scan       *scanner      // asked outside mu: it calls screen, which takes mu
 }
 
 type process struct {
@@ -42,11 +45,13 @@ type process struct {
 type counts struct{ execs, processes, opens, connects, approvals int }
 
 func newWitness(b *book, o *observer, start *event.SessionStart) *witness {
-	return &witness{
+	w := &witness{
 		book: b, obs: o, begun: make(chan struct{}), gone: make(chan struct{}),
 		live: map[event.ProcessKey]*process{}, adopted: map[event.ProcessKey]bool{},
-		digests: newDigests(start.CWD), follow: newFollower(start), rules: newRuleWatch(),
+		digests: newDigests(start.CWD), follow: newFollower(start), rules: newRuleWatch(), perms: newRuleFiles(start),
 	}
+	w.permsFirst = w.perms.start()
+	return w
 }
 
 // begin writes the first records and lets the others through.
@@ -58,6 +63,7 @@ func (w *witness) begin(now uint64, start *event.SessionStart, about event.Obser
 	}
 	w.write(event.New(now, w.self(), start))
 	w.write(event.New(now, nil, &about))
+	w.emit(w.permsFirst)
 	w.book.flush()
 	close(w.begun)
 }
@@ -133,6 +139,14 @@ func (w *witness) note(e event.Event, seq uint64) (command string, unasked bool)
 	case *event.FileOpen:
 		w.tally.opens += int(b.Count)
 		w.follow.opened(b)
+		if slices.Contains(b.Flags, "O_WRONLY") || slices.Contains(b.Flags, "O_RDWR") {
+			w.perms.touched(b.Path)
+		}
+	case *event.FileRename:
+		w.perms.touched(b.To)
+		w.perms.touched(b.From)
+	case *event.FileDelete:
+		w.perms.touched(b.Path)
 	case *event.NetConnect:
 		w.tally.connects += int(b.Count)
 	case *event.IPCConnect:
@@ -197,7 +211,7 @@ func (w *witness) counts() counts {
 
 const renewEvery = 100 * time.Millisecond
 
-// background renews the checkpoint and follows transcripts until the returned function is called.
+// background renews the checkpoint, follows transcripts and looks at rules until the returned function is called.
 func (w *witness) background() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -215,6 +229,9 @@ func (w *witness) background() (stop func()) {
 			}
 			if n%5 == 4 {
 				w.transcripts()
+			}
+			if w.perms.due(n) {
+				w.emit(w.perms.look("change"))
 			}
 			w.mu.Lock()
 			w.emit(w.digests.finished())

@@ -33,10 +33,15 @@ const (
 	maxText  = 8 << 10 // bytes of one pattern or word
 )
 
-// file begins a snapshot of a file.
+// file begins a snapshot of a file. One that is too long has no digest: the caller may have read only the
+// beginning of it.
 func file(agent, path, level string, b []byte) *event.RulesLoaded {
-	sum := sha256.Sum256(b)
-	return &event.RulesLoaded{Agent: agent, Path: path, Level: level, SHA256: hex.EncodeToString(sum[:]), Rules: []event.Rule{}}
+	f := &event.RulesLoaded{Agent: agent, Path: path, Level: level, Rules: []event.Rule{}}
+	if len(b) <= MaxBytes {
+		sum := sha256.Sum256(b)
+		f.SHA256 = hex.EncodeToString(sum[:])
+	}
+	return f
 }
 
 // id names a rule by its text: the same rule has the same id in every file, session and machine.
