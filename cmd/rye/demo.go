@@ -115,6 +115,9 @@ func demo(cmd *cobra.Command) error {
 
 // answered runs the wrapped assistant in a pseudo-terminal and presses 1 when it asks.
 func answered(cmd *cobra.Command, wrap *exec.Cmd) error {
+	if !colour(cmd.OutOrStdout()) {
+		wrap.Env = append(os.Environ(), "NO_COLOR=1") // the terminal between here and there has colours, this end has not
+	}
 	master, err := pty.StartWithAttrs(wrap, &pty.Winsize{Rows: 30, Cols: 100}, &syscall.SysProcAttr{Setsid: true, Setctty: true})
 	if err != nil {
 		return fmt.Errorf("start in a terminal: %w", err)
