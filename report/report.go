@@ -130,6 +130,10 @@ func action(b *strings.Builder, a *verify.Action, s Style) {
 		allowed = "nothing that rye saw"
 	}
 	fmt.Fprintf(b, "       allowed by %s", Line(allowed))
+	if a.Root == nil && a.Link != "" { // an edit, a fetch: there is no exec to show
+		fmt.Fprintf(b, "; done, linked by %s\n", Line(a.Link))
+		return
+	}
 	if a.Root == nil {
 		b.WriteString("; did not run\n")
 		return
