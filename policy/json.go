@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// Bounds on what is kept of a body. A name beyond them is not lost silently: over is set.
+const (
+	maxNames  = 1024 // models and tools
+	maxString = 256  // bytes of a key or name
+	maxTrack  = 6    // nesting in which names are looked for
+)
+
+// A jsonScanner picks model and tool names out of a request body as it passes, one byte at a time but for
+// the insides of strings. It does not check that the body is JSON; what is none has no names.
+//
+// A name that occurs twice is kept twice: which one a server takes is the server's business.
+type jsonScanner struct {
+	models []string
+	tools  []string
+	over   bool
+
+	depth int
+	stack [maxTrack + 1]frame // containers from the top level
+	in    bool                // inside a string
+	esc   bool                // after a backslash
+	isKey bool
+	long  bool // the string is longer than text holds
+	keep  bool // the string may be wanted
+	text  []byte
+}
+
+type frame struct {
+	object  bool
+	wantKey bool // the next string is a key
+	value   bool // a value is due: after a colon
+	key     string
+}
+
+func (s *jsonScanner) write(b []byte) {
+	for len(b) > 0 {
+		if s.in {
+			b = s.inString(b)
+			continue
+		}
+		c := b[0]
+		b = b[1:]
+		switch c {
+		case '"':
+			s.begin()
+		case '{', '[':
+			s.depth++
+			if s.depth <= maxTrack {
+				s.stack[s.depth] = frame{object: c == '{', wantKey: c == '{'}
+			}
+		case '}', ']':
+			if s.depth > 0 {
+				s.depth--
+			}
+		case ':':
+			if f := s.top(); f != nil {
+				f.value = true
+			}
+		case ',':
+			if f := s.top(); f != nil {
+				f.wantKey, f.value = f.object, false
+			}
+		}
+	}
+}
+
+func (s *jsonScanner) top() *frame {
+	if s.depth == 0 || s.depth > maxTrack {
+		return nil
+	}
+	return &s.stack[s.depth]
+}
+
+func (s *jsonScanner) begin() {
+	s.in, s.esc, s.long, s.text = true, false, false, s.text[:0]
+	f := s.top()
+	s.isKey = f != nil && f.wantKey
+	s.keep = s.isKey || f != nil && f.value && (f.key == "model" || f.key == "name")
+}
+
+// inString takes bytes up to the end of the string and returns the rest.
+func (s *jsonScanner) inString(b []byte) []byte {
+	if s.esc {
+		s.esc = false
+		s.take(b[:1])
+		return b[1:]
+	}
+	end := bytes.IndexByte(b, '"')
+	part := b
+	if end >= 0 {
+		part = b[:end]
+	}
+	if slash := bytes.IndexByte(part, '\\'); slash >= 0 {
+		s.take(b[:slash+1])
+		s.esc = true
+		return b[slash+1:]
+	}
+	s.take(part)
+	if end < 0 {
+		return nil
+	}
+	s.end()
+	return b[end+1:]
+}
+
+func (s *jsonScanner) take(b []byte) {
+	if !s.keep || s.long {
+		return
+	}
+	if len(s.text)+len(b) > maxString {
+		s.long = true
+		return
+	}
+	s.text = append(s.text, b...)
+}
+
+func (s *jsonScanner) end() {
+	s.in = false
+	f := s.top()
+	if !s.keep || f == nil {
+		return
+	}
+	text := string(s.text)
+	if bytes.IndexByte(s.text, '\\') >= 0 {
+		if json.Unmarshal(slices.Concat([]byte{'"'}, s.text, []byte{'"'}), &text) != nil {
+			text = ""
+		}
+	}
+	if s.isKey {
+		f.key, f.wantKey = text, false
+		if s.long {
+			f.key = ""
+		}
+		return
+	}
+	f.value = false
+	switch {
+	case s.depth == 1 && f.key == "model" && text != "":
+		s.models = s.add(s.models, text)
+	case f.key == "name" && s.inTools():
+		s.tools = s.add(s.tools, text)
+	}
+}
+
+func (s *jsonScanner) add(list []string, text string) []string {
+	if s.long || len(list) == maxNames {
+		s.over = true
+		return list
+	}
+	return append(list, text)
+}
+
+// inTools recognises where the APIs put a tool's name: tools[].name (Anthropic, OpenAI Responses),
+// tools[].function.name (OpenAI Chat), tools[].functionDeclarations[].name (Gemini).
+func (s *jsonScanner) inTools() bool {
+	if !s.stack[1].object || s.stack[1].key != "tools" && s.stack[1].key != "functions" || s.stack[2].object {
+		return false
+	}
+	switch s.depth {
+	case 3:
+		return true
+	case 4:
+		return s.stack[3].key == "function"
+	case 5:
+		return slices.Contains([]string{"functionDeclarations", "function_declarations"}, s.stack[3].key)
+	}
+	return false
+}
