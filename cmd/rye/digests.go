@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 // and when it runs, and every executable once.
 type digests struct {
 	cwd     string
+	path    []string           // folders of PATH
+	sizes   map[int64][]string // programs of PATH by size; made when first needed, by the hashing goroutine only
 	watched map[string]bool // absolute paths hashed at a prompt
 	exes    map[exeID]bool
 	queue   chan exeJob
@@ -39,14 +42,17 @@ const (
 	exeCap    = 512 << 20
 )
 
-func newDigests(cwd string) *digests {
-	d := &digests{cwd: cwd, watched: map[string]bool{}, exes: map[exeID]bool{}, queue: make(chan exeJob, 256)}
+func newDigests(cwd, searchDir string) *digests {
+	d := &digests{cwd: cwd, path: filepath.SplitList(searchDir), watched: map[string]bool{}, exes: map[exeID]bool{}, queue: make(chan exeJob, 256)}
 	d.wg.Go(func() {
 		for j := range d.queue {
-			e := event.New(boottime(), nil, hashExe(j))
-			d.mu.Lock()
-			d.done = append(d.done, e)
-			d.mu.Unlock()
+			own := hashExe(j)
+			for _, b := range append([]*event.FileDigest{own}, d.originals(own)...) {
+				e := event.New(boottime(), nil, b)
+				d.mu.Lock()
+				d.done = append(d.done, e)
+				d.mu.Unlock()
+			}
 		}
 	})
 	return d
@@ -141,6 +147,33 @@ func (d *digests) last() []event.Event {
 	case <-time.After(2 * time.Second):
 	}
 	return d.finished()
+}
+
+// originals finds the programs of PATH that an executable from elsewhere is a copy of: a copy of rm under
+// another name is still rm.
+func (d *digests) originals(x *event.FileDigest) []*event.FileDigest {
+	if x.SHA256 == "" || slices.Contains(d.path, filepath.Dir(x.Path)) {
+		return nil
+	}
+	if d.sizes == nil {
+		d.sizes = map[int64][]string{}
+		for _, dir := range d.path {
+			entries, _ := os.ReadDir(dir)
+			for _, e := range entries {
+				if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+					d.sizes[info.Size()] = append(d.sizes[info.Size()], filepath.Join(dir, e.Name()))
+				}
+			}
+		}
+	}
+	var same []*event.FileDigest
+	for _, path := range d.sizes[x.Size] {
+		if b := hashFile(path, exeCap); b.SHA256 == x.SHA256 && b.Ino != x.Ino {
+			b.At = "exe"
+			same = append(same, b)
+		}
+	}
+	return same
 }
 
 // hashExe hashes the file that was executed, if it is still the one at its path.

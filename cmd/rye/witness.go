@@ -48,7 +48,7 @@ func newWitness(b *book, o *observer, start *event.SessionStart) *witness {
 	w := &witness{
 		book: b, obs: o, begun: make(chan struct{}), gone: make(chan struct{}),
 		live: map[event.ProcessKey]*process{}, adopted: map[event.ProcessKey]bool{},
-		digests: newDigests(start.CWD), follow: newFollower(start), rules: newRuleWatch(), perms: newRuleFiles(start),
+		digests: newDigests(start.CWD, start.SearchDir), follow: newFollower(start), rules: newRuleWatch(), perms: newRuleFiles(start),
 	}
 	w.permsFirst = w.perms.start()
 	return w
