@@ -45,6 +45,7 @@ func write(t testing.TB, dir string, key *Key, n int, kill bool) {
 			t.Fatal(err)
 		}
 		if i%3 == 0 {
+			w.renewed = historyEvery // every checkpoint into the history
 			if err := w.Flush(); err != nil {
 				t.Fatal(err)
 			}

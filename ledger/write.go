@@ -44,6 +44,8 @@ type Writer struct {
 	durable int64 // bytes of events.jsonl that were written whole
 	size    int64 // bytes including the buffer
 	signed  int64 // tree size of the last checkpoint
+	noted   int64 // tree size of the last one in the history
+	renewed int   // checkpoints since then
 
 	dropped uint64
 	failed  error
@@ -180,16 +182,24 @@ func (w *Writer) Flush() error {
 	if w.tree.n == w.signed {
 		return nil
 	}
-	return w.checkpoint()
+	return w.checkpoint(w.noted == 0 || w.renewed >= historyEvery)
 }
 
-func (w *Writer) checkpoint() error {
+// historyEvery is how many renewals of the checkpoint pass between two that are kept in the history: it
+// bounds a change to the records between them, and a long session's history stays small.
+const historyEvery = 50
+
+func (w *Writer) checkpoint(keep bool) error {
 	b, err := Checkpoint{Session: w.session, Size: w.tree.n, Root: w.tree.root()}.Sign(w.key.Signer)
 	if err != nil {
 		return err
 	}
-	if _, err := w.points.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("write checkpoint: %w", err)
+	w.renewed++
+	if keep && w.noted < w.tree.n {
+		if _, err := w.points.Write(append(b, '\n')); err != nil {
+			return fmt.Errorf("write checkpoint: %w", err)
+		}
+		w.noted, w.renewed = w.tree.n, 0
 	}
 	// The newest is replaced as a whole: a reader sees the old one or the new one.
 	tmp := filepath.Join(w.dir, CheckpointFile+".tmp")
@@ -220,6 +230,11 @@ func (w *Writer) Size() (int64, tlog.Hash) {
 // Close flushes, signs, and makes the files durable.
 func (w *Writer) Close() error {
 	errs := []error{w.Flush()}
+	w.mu.Lock()
+	if w.failed == nil && w.noted < w.tree.n {
+		errs = append(errs, w.checkpoint(true))
+	}
+	w.mu.Unlock()
 	for _, f := range []*os.File{w.events, w.leaves, w.points} {
 		errs = append(errs, f.Sync(), f.Close())
 	}

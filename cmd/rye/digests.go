@@ -22,7 +22,7 @@ type digests struct {
 	cwd     string
 	path    []string           // folders of PATH
 	sizes   map[int64][]string // programs of PATH by size; made when first needed, by the hashing goroutine only
-	watched map[string]bool // absolute paths hashed at a prompt
+	watched map[string]bool    // absolute paths hashed at a prompt
 	exes    map[exeID]bool
 	queue   chan exeJob
 	wg      sync.WaitGroup
