@@ -184,6 +184,23 @@ func TestShortened(t *testing.T) {
 	}
 }
 
+// Cutting the end off and putting an older checkpoint in place is not enough.
+func TestShortenedWithOldCheckpoint(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t)
+	write(t, dir, key, 11, false)
+	all, _ := os.ReadFile(filepath.Join(dir, CheckpointsFile))
+	first, _, _ := bytes.Cut(all, []byte("\n\n"+originPrefix))
+	b, _ := os.ReadFile(filepath.Join(dir, EventsFile))
+	lines := bytes.SplitAfter(b, []byte("\n"))
+	leaves, _ := os.ReadFile(filepath.Join(dir, LeavesFile))
+	os.WriteFile(filepath.Join(dir, CheckpointFile), append(first, '\n'), 0o600)
+	os.WriteFile(filepath.Join(dir, EventsFile), bytes.Join(lines[:4], nil), 0o600)
+	os.WriteFile(filepath.Join(dir, LeavesFile), leaves[:4*tlog.HashSize], 0o600)
+	if s, _ := read(t, dir); s.OK || !strings.Contains(s.Problem, "cut off") {
+		t.Errorf("state %+v", s)
+	}
+}
+
 // After a kill at any byte of the events file everything before it is readable, and what was signed by
 // then is proved.
 func TestCutAnywhere(t *testing.T) {

@@ -305,6 +305,8 @@ func (c *checker) finish(n int64) {
 		last = c.points[len(c.points)-1]
 	}
 	switch {
+	case last.Size > n && c.newest.Size <= n:
+		c.r.broken(n, fmt.Sprintf("the ledger has %d records, its checkpoint history %d: the end was cut off", n, last.Size))
 	case last.Size < c.newest.Size && (!s.Interrupted || last.Size == 0):
 		c.r.broken(-1, CheckpointsFile+" does not end with the newest checkpoint")
 	case last.Size > c.newest.Size && !s.Interrupted:
