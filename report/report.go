@@ -65,13 +65,7 @@ func Text(w io.Writer, r *verify.Report, s Style) error {
 		b.WriteString("\nFindings\n")
 	}
 	for _, f := range findings {
-		where := records(f.Records)
-		if f.Action != "" {
-			where = f.Action + ", " + where
-		}
-		head := fmt.Sprintf("  %s %s ", s.severity(f.Severity), s.paint(bold, f.Code))
-		b.WriteString(head)
-		wrap(&b, fmt.Sprintf("%s (%s)", Line(f.Message), strings.TrimSuffix(where, ", ")), s.Width, len(f.Severity)+len(f.Code)+4, 6)
+		finding(&b, f, s)
 	}
 
 	if len(r.Actions) > 0 {
@@ -85,6 +79,31 @@ func Text(w io.Writer, r *verify.Report, s Style) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// Action writes one action and its findings.
+func Action(w io.Writer, r *verify.Report, a *verify.Action, s Style) error {
+	if s.Width == 0 {
+		s.Width = 100
+	}
+	var b strings.Builder
+	action(&b, a, s)
+	for _, n := range a.Findings {
+		if n < len(r.Findings) {
+			finding(&b, r.Findings[n], s)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func finding(b *strings.Builder, f verify.Finding, s Style) {
+	where := records(f.Records)
+	if f.Action != "" {
+		where = f.Action + ", " + where
+	}
+	fmt.Fprintf(b, "  %s %s ", s.severity(f.Severity), s.paint(bold, f.Code))
+	wrap(b, fmt.Sprintf("%s (%s)", Line(f.Message), strings.TrimSuffix(where, ", ")), s.Width, len(f.Severity)+len(f.Code)+4, 6)
 }
 
 // basis is one line on what the verdict rests on.

@@ -25,6 +25,13 @@ func (p *eventPrinter) unreadable(e event.Event, err error) {
 	fmt.Fprintf(p.w, "%6d  (not readable: %s)\n", e.Seq, report.Line(err.Error()))
 }
 
+// heading begins a line that event ends: the part an event plays in an action's chain.
+func (p *eventPrinter) heading(role string) { fmt.Fprintf(p.w, "%-12s", role) }
+
+func (p *eventPrinter) more(n int) {
+	fmt.Fprintf(p.w, "%-12s%s\n", "", plural(n, "more effect", "more effects")+"; rye show --json has all")
+}
+
 func (p *eventPrinter) event(e *event.Event) {
 	if p.start == 0 {
 		p.start = e.TimeNS

@@ -15,6 +15,7 @@ import (
 
 func newVerify() *cobra.Command {
 	var asJSON bool
+	var action, code string
 	cmd := &cobra.Command{
 		Use:   "verify [SESSION|DIRECTORY]",
 		Short: "Judge whether what was allowed is what ran",
@@ -25,10 +26,15 @@ folder with a ledger in it can be judged anywhere, without root and without rye'
 Exit status: 0 everything verified, 1 discrepancies, 2 indeterminate or the evidence cannot be used.`,
 		Example: `  rye verify
   rye verify 20261201 --json
+  rye verify --action x2
+  rye verify --explain rule-exceeded
   rye verify ./evidence/session-1`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if code != "" {
+				return printExplanation(cmd.OutOrStdout(), code)
+			}
 			h, err := openHome()
 			if err != nil {
 				return &exitError{exitUsage, err}
@@ -41,24 +47,41 @@ Exit status: 0 everything verified, 1 discrepancies, 2 indeterminate or the evid
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
+			var shown any = r
+			verdict := r.Verdict
+			if action != "" {
+				a, err := findAction(r, action)
+				if err != nil {
+					return &exitError{exitUsage, err}
+				}
+				shown, verdict = a, a.Verdict
+				if !asJSON {
+					if err := showChain(cmd.OutOrStdout(), dir, r, a); err != nil && !brokenPipe(err) {
+						return &exitError{exitUsage, err}
+					}
+				}
+			}
 			if asJSON {
-				b, err := marshalIndent(r)
+				b, err := marshalIndent(shown)
 				if err != nil {
 					return &exitError{exitUsage, err}
 				}
 				if _, err := cmd.OutOrStdout().Write(b); err != nil && !brokenPipe(err) {
 					return &exitError{exitUsage, err}
 				}
-			} else {
+			} else if action == "" {
 				printReport(cmd.OutOrStdout(), r)
 			}
-			if code := r.Verdict.ExitCode(); code != 0 {
-				return &exitError{code: code}
+			if n := verdict.ExitCode(); n != 0 {
+				return &exitError{code: n}
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	cmd.Flags().StringVar(&action, "action", "", "show one action (`ID`, such as x2): its whole chain with times; the exit status is its own")
+	cmd.Flags().StringVar(&code, "explain", "", "say what a finding `CODE` means and what to do; list gives all codes")
+	cmd.MarkFlagsMutuallyExclusive("action", "explain")
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/verify"
 )
 
 // seen is what a look saw, one a file: name, level, at, then rules.
@@ -99,4 +101,67 @@ func TestRuleFiles(t *testing.T) {
 			t.Errorf("touched(%s): a look at once is %v", path, !quick)
 		}
 	}
+}
+
+func TestChain(t *testing.T) {
+	a := &verify.Action{ID: "x1", Asked: &verify.Asked{Records: []uint64{5}}, Allowed: verify.Allowed{Records: []uint64{3, 4}},
+		Root: &verify.Root{TGID: 10, StartNS: 1, Seq: 6}, Execs: []verify.Exec{{TGID: 10, StartNS: 1, Seq: 6, Relation: verify.Named}, {TGID: 11, StartNS: 2, Seq: 7, Relation: verify.Descendant}},
+		Findings: []int{1}}
+	r := &verify.Report{Actions: []verify.Action{*a}, Findings: []verify.Finding{{Records: []uint64{90}}, {Records: []uint64{7, 8}}}}
+	c := chainOf(r, a)
+	want := map[uint64]string{3: "allowed", 4: "allowed", 5: "asked", 6: "ran", 7: "descendant", 8: "finding"}
+	if !reflect.DeepEqual(c.role, want) {
+		t.Errorf("roles %v", c.role)
+	}
+	for _, x := range []struct {
+		proc event.ProcessKey
+		body event.Body
+		want bool
+	}{
+		{event.ProcessKey{TGID: 11, StartNS: 2}, &event.FileOpen{Path: "/a", Flags: []string{"O_WRONLY"}}, true},
+		{event.ProcessKey{TGID: 11, StartNS: 2}, &event.FileOpen{Path: "/a", Flags: []string{"O_RDONLY"}}, false},
+		{event.ProcessKey{TGID: 11, StartNS: 2}, &event.FileOpen{Path: "/a", Flags: []string{"O_WRONLY"}, Result: -13}, false},
+		{event.ProcessKey{TGID: 11, StartNS: 3}, &event.FileDelete{Path: "/a"}, false}, // the pid again, another process
+		{event.ProcessKey{TGID: 10, StartNS: 1}, &event.NetConnect{Remote: "10.0.0.1:80"}, true},
+	} {
+		e := event.New(1, &x.proc, x.body)
+		if got := c.effect(&e); got != x.want {
+			t.Errorf("%+v by %v: effect %v", x.body, x.proc, got)
+		}
+	}
+	if _, err := findAction(r, "x9"); err == nil || !strings.Contains(err.Error(), "x1") {
+		t.Errorf("x9: %v", err)
+	}
+}
+
+// Whether the project's git has a file is read from its index, without git.
+func TestSharedByGit(t *testing.T) {
+	root := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("git %v: %v %s", args, err, out)
+		}
+	}
+	file := filepath.Join(root, ".claude/settings.json")
+	os.MkdirAll(filepath.Dir(file), 0o755)
+	os.WriteFile(file, []byte("{}"), 0o644)
+	os.WriteFile(filepath.Join(root, ".claude/settings.local.json"), []byte("{}"), 0o644)
+	want := func(path, want string) {
+		t.Helper()
+		if got := sharedByGit(root, path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	want(file, "no")
+	git("init", "-q")
+	want(file, "no")
+	git("add", ".claude/settings.json")
+	want(file, "yes")
+	want(filepath.Join(root, ".claude/settings.local.json"), "no")
+	want("/etc/claude-code/managed-settings.json", "no")
+	want("--settings", "no")
+	git("update-index", "--index-version", "4")
+	want(file, "unknown")
 }

@@ -167,6 +167,31 @@ func printReport(w io.Writer, r *verify.Report) {
 	_ = report.Text(w, r, style(w))
 }
 
+// printAction is the head of one action's chain. to is where w ends up.
+func printAction(w, to io.Writer, r *verify.Report, a *verify.Action) {
+	_ = report.Action(w, r, a, style(to))
+	fmt.Fprintf(w, "\n%-12s%6s %10s %-19s %7s\n", "PART", "RECORD", "TIME", "EVENT", "PROCESS")
+}
+
+// printExplanation is rye verify --explain.
+func printExplanation(w io.Writer, code string) error {
+	list := report.Explanations()
+	if code != "list" {
+		e, ok := report.Explain(code)
+		if !ok {
+			return &exitError{exitUsage, fmt.Errorf("no finding code %q; rye verify --explain list gives all", code)}
+		}
+		list = []report.Explanation{e}
+	}
+	for i, e := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprint(w, e.Text(style(w).Width))
+	}
+	return nil
+}
+
 func printProof(w io.Writer, p *ledger.Proof, head ledger.Checkpoint, trusted bool) {
 	name, _, _ := strings.Cut(p.Verifier, "+")
 	fmt.Fprintf(w, "record %d is in the ledger of session %s (%d records, root %s)\n", p.Index, report.Line(head.Session), head.Size, head.Root)
