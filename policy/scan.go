@@ -10,11 +10,15 @@ type scanner struct {
 	short   []int // needles below minNeedle bytes: searched one by one
 	m       int
 	shift   []uint8
-	bucket  map[uint16][]int // two bytes at the window's end -> needles
+	bucket  map[uint16][]int // by the pair at the window's end: needles
 	reach   int              // bytes that a match may extend over, lookahead included
 }
 
-const minNeedle = 3
+const minNeedle = 4
+
+// pairOf is where a pair of bytes stands in the tables. The high bits are left out: the tables of text
+// then fit the first cache, and a needle is compared in full anyway.
+func pairOf(a, b byte) uint16 { return uint16(a&0x7f)<<7 | uint16(b&0x7f) }
 
 // A needle is a text of body_contains, or the beginning of a secret.
 type needle struct {
@@ -40,7 +44,7 @@ func newScanner(needles []needle) scanner {
 		return s
 	}
 	s.m = min(s.m, 200)
-	s.shift = make([]uint8, 1<<16)
+	s.shift = make([]uint8, 1<<14)
 	for i := range s.shift {
 		s.shift[i] = uint8(s.m - 1)
 	}
@@ -49,7 +53,7 @@ func newScanner(needles []needle) scanner {
 			continue
 		}
 		for at := 0; at+1 < s.m; at++ {
-			pair := uint16(n.text[at])<<8 | uint16(n.text[at+1])
+			pair := pairOf(n.text[at], n.text[at+1])
 			s.shift[pair] = min(s.shift[pair], uint8(s.m-2-at))
 			if at == s.m-2 {
 				s.bucket[pair] = append(s.bucket[pair], i)
@@ -63,9 +67,15 @@ func newScanner(needles []needle) scanner {
 // at least reach bytes, or to the end of the body.
 func (s *scanner) scan(b []byte, from, to int, found []bool) {
 	for _, i := range s.short {
-		text := s.needles[i].text
-		if !found[i] && bytes.Contains(b[from:min(to+len(text)-1, len(b))], text) {
-			found[i] = true
+		n := &s.needles[i]
+		part := b[:min(to+len(n.text)-1, len(b))]
+		for at := from; !found[i] && at < len(part); at++ {
+			next := bytes.Index(part[at:], n.text)
+			if next < 0 {
+				break
+			}
+			at += next
+			found[i] = s.matches(b, at, n)
 		}
 	}
 	if s.m == 0 {
@@ -74,7 +84,7 @@ func (s *scanner) scan(b []byte, from, to int, found []bool) {
 	last := min(to, len(b)-s.m+1) // windows begin before it
 	end := s.m - 2
 	for at := from; at < last; {
-		pair := uint16(b[at+end])<<8 | uint16(b[at+end+1])
+		pair := pairOf(b[at+end], b[at+end+1])
 		if move := s.shift[pair]; move > 0 {
 			at += int(move)
 			continue

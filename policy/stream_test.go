@@ -129,8 +129,13 @@ func TestBoundedMemory(t *testing.T) {
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	line := `{\"role\":\"user\",\"content\":\"func main() {\\n\\tfmt.Println(\\\"hello, world\\\")\\n}\\n\"} `
-	body := []byte(`{"model":"m","tools":[{"name":"Bash"}],"input":"` + strings.Repeat(line, (1<<20)/len(line)) + `"}`)
+	// A conversation about code, as the APIs carry it.
+	line := `func (s *server) handle(w http.ResponseWriter, r *http.Request) error {\n\treturn fmt.Errorf(\"read body of request: %w\", err)\n}\n`
+	body := []byte(`{"model":"m","tools":[{"name":"Bash"}],"input":[`)
+	for len(body) < 1<<20 {
+		body = append(body, `{"role":"user","content":"`+strings.Repeat(line, 8)+`"},`...)
+	}
+	body = append(body, `{}]}`...)
 	for name, text := range map[string]string{
 		"default": string(defaultYAML),
 		"secrets": one("deny", "{secrets: any, model_missing: true}"),
