@@ -124,7 +124,7 @@ func genericDialog(v *view, b block, m menu) *dialog {
 	for asks >= 0 && b.lines[asks].blank() {
 		asks--
 	}
-	top := m.first
+	var top int
 	switch {
 	case asks >= 0 && strings.HasSuffix(strings.TrimSpace(b.lines[asks].text), "?"):
 		d.question = strings.TrimSpace(b.lines[asks].text)
