@@ -139,6 +139,10 @@ func (v *judge) judgeUncovered(it *item) {
 		v.doubt(it, EvidenceLost, "helper-not-recognised", sayf("%s started %s for itself in a way this version does not know; it may be a hook or a command.", it.cand.agent, quote(text)), ran.Seq)
 		return
 	}
+	if f := v.unreadAt(it.agent(), it.start()); f != nil {
+		v.doubt(it, EvidenceLost, "rules-unread", sayf("%s ran and nothing that rye saw allowed it; the permission file %s could not be read and may.", quote(text), quote(f.Path)), f.seq, ran.Seq)
+		return
+	}
 	f := Finding{Code: ExecUnapproved, Severity: Contradicts, Reason: "no-approval-seen", Records: []uint64{ran.Seq},
 		Message: sayf("%s ran and nothing allowed it: no answer on the terminal, no rule, no mode.", quote(text))}
 	if it.call != nil {

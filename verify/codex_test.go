@@ -179,6 +179,30 @@ func TestCodexRules(t *testing.T) {
 			t.Errorf("%s covers the run: %s", name, brief(r))
 		}
 	}
+	// A file that rye could not read may allow it; the rules of other files stand.
+	unread := &event.RulesLoaded{Agent: "codex", Path: "/home/dev/app/.codex/rules/a.rules", Level: "project", At: "start", Error: "not read by rye: line 1 uses a method"}
+	l, c = codexLab(t)
+	l.add(nil, unread)
+	codexRun(c, "", "npm test").exec("npm", "test").exit()
+	want(t, l.judge(), Indeterminate, "w:evidence-lost/rules-unread")
+	l, c = codexLab(t)
+	l.add(nil, unread)
+	l.add(nil, rules("allow", "npm", "test"))
+	codexRun(c, "", "npm test").exec("npm", "test").exit()
+	want(t, l.judge(), Verified, "")
+	// One that a session made unreadable excuses nothing.
+	l, c = codexLab(t)
+	later := *unread
+	later.At = "change"
+	l.add(nil, &later)
+	codexRun(c, "", "npm test").exec("npm", "test").exit()
+	want(t, l.judge(), Discrepancy, "d:exec-unapproved/no-approval-seen")
+	// Hooks that do not parse drop no rules.
+	l, c = codexLab(t)
+	l.add(nil, &event.RulesLoaded{Agent: "codex", Path: "/home/dev/.codex/hooks.json", Level: "user", At: "start", Error: "not a JSON object"})
+	l.add(nil, rules("allow", "npm", "test"))
+	codexRun(c, "", "npm test").exec("npm", "test").exit()
+	want(t, l.judge(), Verified, "")
 	// A redirection makes Codex treat the line as a whole: no inner rule applies.
 	l, c = codexLab(t)
 	l.add(nil, rules("allow", "npm", "test"))

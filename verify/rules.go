@@ -34,28 +34,31 @@ func (r ruleRef) text() string {
 	return r.Tool
 }
 
+// unread: the file could not be read by rye, and the assistant may have read it. What it allows is unknown.
+func (f *rulesFile) unread() bool { return strings.HasPrefix(f.Error, "not read by rye") }
+
+// unreadAt is a file of the assistant's permissions that rye could not read and that was in force at a time.
+// One that became so during the session excuses nothing: the session may have made it so.
+func (v *judge) unreadAt(agent string, ns uint64) (first *rulesFile) {
+	for _, f := range v.snapshotsAt(agent, ns) {
+		if f.unread() && f.At == "start" && (first == nil || f.seq < first.seq) {
+			first = f
+		}
+	}
+	return first
+}
+
 // rulesAt are the rules in force at a time for an assistant, rye's own policy included. Every file
 // counts with its newest snapshot by then.
 func (v *judge) rulesAt(agent string, ns uint64) []ruleRef {
-	newest := make(map[string]*rulesFile)
-	for i := range v.facts.rules {
-		r := &v.facts.rules[i]
-		if r.Agent != agent && r.Agent != "rye" || r.ns > ns && newest[r.Path] != nil {
-			continue
-		}
-		// A snapshot "at start" holds from the start, whenever it was written down.
-		if r.ns > ns && r.At != "start" {
-			continue
-		}
-		newest[r.Path] = r
-	}
+	newest := v.snapshotsAt(agent, ns)
 	var out []ruleRef
 	broken := false
 	for _, f := range newest {
-		broken = broken || f.Error != "" && f.Agent == codex
+		broken = broken || f.Error != "" && f.Agent == codex && !f.unread() && path.Base(f.Path) != "hooks.json"
 	}
 	for _, f := range newest {
-		// Codex drops all user and project rules when one file has a mistake.
+		// Codex drops all user and project rules when one file of rules has a mistake.
 		if broken && f.Agent == codex && f.Level != "managed" {
 			continue
 		}
@@ -74,6 +77,23 @@ func (v *judge) rulesAt(agent string, ns uint64) []ruleRef {
 		return a.Line - b.Line
 	})
 	return out
+}
+
+// snapshotsAt are the newest snapshots of an assistant's files, and of rye's policy, at a time.
+func (v *judge) snapshotsAt(agent string, ns uint64) map[string]*rulesFile {
+	newest := make(map[string]*rulesFile)
+	for i := range v.facts.rules {
+		r := &v.facts.rules[i]
+		if r.Agent != agent && r.Agent != "rye" || r.ns > ns && newest[r.Path] != nil {
+			continue
+		}
+		// A snapshot "at start" holds from the start, whenever it was written down.
+		if r.ns > ns && r.At != "start" {
+			continue
+		}
+		newest[r.Path] = r
+	}
+	return newest
 }
 
 // A lineRule decides about one simple command.

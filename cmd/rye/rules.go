@@ -194,7 +194,7 @@ func (w *ruleFiles) look(at string) []event.Event {
 		files, err := p.files()
 		if err != nil {
 			if w.seen[p.path].content != err.Error() {
-				emit(&event.RulesLoaded{Agent: p.agent, Path: p.path, Level: p.level, Rules: []event.Rule{}, Error: err.Error()})
+				emit(&event.RulesLoaded{Agent: p.agent, Path: p.path, Level: p.level, Rules: []event.Rule{}, Error: rules.NotRead + ": " + err.Error()})
 			}
 			w.seen[p.path] = ruleState{content: err.Error()}
 			there[p.path] = true
@@ -211,7 +211,7 @@ func (w *ruleFiles) look(at string) []event.Event {
 			}
 			r, err := p.load(path)
 			if err != nil {
-				r = &event.RulesLoaded{Agent: p.agent, Path: path, Level: p.level, Rules: []event.Rule{}, Error: "cannot be read: " + err.Error()}
+				r = &event.RulesLoaded{Agent: p.agent, Path: path, Level: p.level, Rules: []event.Rule{}, Error: rules.NotRead + ": " + err.Error()}
 			}
 			now.content = r.SHA256 + r.Error
 			if now.content != was.content {

@@ -92,7 +92,7 @@ func TestRuleFiles(t *testing.T) {
 	if err := unix.Mkfifo(local, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	want(w.look("change"), "settings.local.json local change error: cannot be read: not a regular file")
+	want(w.look("change"), "settings.local.json local change error: not read by rye: not a regular file")
 	want(w.look("change"))
 
 	for path, quick := range map[string]bool{local: true, filepath.Join(base, "codex/rules/new.rules"): true, filepath.Join(project, "main.go"): false} {

@@ -19,8 +19,7 @@ func Claude(path, level string, b []byte) *event.RulesLoaded {
 	f := file("claude", path, level, b)
 	const whole = "Claude Code does not apply a settings file that it cannot read"
 	if len(b) > MaxBytes {
-		f.Error = "the file is too long to be read"
-		note(f, "rye knows none of its rules")
+		f.Error = NotRead + ": the file is too long"
 		return f
 	}
 	top, err := object(bytes.TrimPrefix(b, []byte("\ufeff")))
@@ -187,7 +186,7 @@ func hook(f *event.RulesLoaded, h map[string]json.RawMessage) {
 func Hooks(agent, path, level string, b []byte) *event.RulesLoaded {
 	f := file(agent, path, level, b)
 	if len(b) > MaxBytes {
-		f.Error = "the file is too long to be read"
+		f.Error = NotRead + ": the file is too long"
 		return f
 	}
 	top, err := object(b)

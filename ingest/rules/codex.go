@@ -30,7 +30,7 @@ func Codex(path, level string, b []byte) *event.RulesLoaded {
 		f.Rules = f.Rules[:0]
 		f.Error, f.Note = cut(err.Error(), 400), codexDrops
 		if errors.Is(err, errBounds) {
-			f.Note = codexUnread
+			f.Error, f.Note = NotRead+": "+f.Error, codexUnread
 		}
 		return f
 	}
@@ -61,22 +61,24 @@ func (c *codexFile) run(b []byte) error {
 	if len(b) > MaxBytes {
 		return fmt.Errorf("%w: the file is too long", errBounds)
 	}
-	opts := &syntax.FileOptions{} // no while, no recursion, no if or for outside a function
+	opts := &syntax.FileOptions{TopLevelControl: true, GlobalReassign: true} // as Codex; no while, no recursion
 	tree, err := parseRules(opts, b)
 	if err != nil {
 		return err
 	}
 	builtins := starlark.StringDict{}
-	for name, fn := range map[string]func(*starlark.Thread, []starlark.Tuple) error{
-		"prefix_rule": c.prefixRule, "network_rule": c.networkRule, "host_executable": c.hostExecutable,
-	} {
+	add := func(name string, fn func(*starlark.Thread, []starlark.Tuple) error, params ...string) {
 		builtins[name] = starlark.NewBuiltin(name, func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-			if len(args) > 0 {
-				return nil, fmt.Errorf("%s: arguments must be named", name)
+			all, err := named(params, args, kwargs)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			return starlark.None, fn(t, kwargs)
+			return starlark.None, fn(t, all)
 		})
 	}
+	add("prefix_rule", c.prefixRule, "pattern", "decision", "match", "not_match", "justification")
+	add("network_rule", c.networkRule, "host", "protocol", "decision", "justification")
+	add("host_executable", c.hostExecutable, "name", "paths")
 	prog, err := starlark.FileProgram(tree, builtins.Has)
 	if err != nil {
 		return plain(err)
@@ -92,6 +94,24 @@ func (c *codexFile) run(b []byte) error {
 	return c.check()
 }
 
+// named gives arguments without a name the names of their places.
+func named(params []string, args starlark.Tuple, kwargs []starlark.Tuple) ([]starlark.Tuple, error) {
+	if len(args) > len(params) {
+		return nil, errors.New("too many arguments")
+	}
+	all := make([]starlark.Tuple, 0, len(args)+len(kwargs))
+	for i, v := range args {
+		all = append(all, starlark.Tuple{starlark.String(params[i]), v})
+	}
+	for _, kv := range kwargs {
+		if slices.ContainsFunc(all, func(o starlark.Tuple) bool { return o[0] == kv[0] }) {
+			return nil, errors.New("an argument is given twice")
+		}
+		all = append(all, kv)
+	}
+	return all, nil
+}
+
 func callLine(t *starlark.Thread) int { return int(t.CallFrame(1).Pos.Line) }
 
 func (c *codexFile) prefixRule(t *starlark.Thread, kwargs []starlark.Tuple) error {
@@ -103,12 +123,9 @@ func (c *codexFile) prefixRule(t *starlark.Thread, kwargs []starlark.Tuple) erro
 		case "pattern":
 			r.Words, err = patternOf(v)
 		case "decision":
-			r.Decision, err = decisionOf(v)
+			r.Decision, err = decisionOf(v, false)
 		case "justification":
-			var s string
-			if s, err = text(v); err == nil && strings.TrimSpace(s) == "" {
-				err = errors.New("is empty")
-			}
+			err = justification(v)
 		case "match":
 			match, err = elements(v)
 		case "not_match":
@@ -174,9 +191,9 @@ func (c *codexFile) networkRule(t *starlark.Thread, kwargs []starlark.Tuple) err
 				protocol, err = protocolOf(protocol)
 			}
 		case "decision":
-			r.Decision, err = decisionOf(v)
+			r.Decision, err = decisionOf(v, true)
 		case "justification":
-			_, err = text(v)
+			err = justification(v)
 		default:
 			err = errors.New("is not known")
 		}
@@ -260,7 +277,15 @@ func (c *codexFile) matches(rule [][]string, words []string) bool {
 	return true
 }
 
-func decisionOf(v starlark.Value) (string, error) {
+func justification(v starlark.Value) error {
+	s, err := text(v)
+	if err == nil && strings.TrimSpace(s) == "" {
+		err = errors.New("is empty")
+	}
+	return err
+}
+
+func decisionOf(v starlark.Value, network bool) (string, error) {
 	s, err := text(v)
 	if err != nil {
 		return "", err
@@ -270,8 +295,12 @@ func decisionOf(v starlark.Value) (string, error) {
 		return "allow", nil
 	case "prompt":
 		return "ask", nil
-	case "forbidden", "deny":
+	case "forbidden":
 		return "deny", nil
+	case "deny":
+		if network {
+			return "deny", nil
+		}
 	}
 	return "", errors.New("is none of allow, prompt, forbidden")
 }
@@ -289,7 +318,7 @@ func protocolOf(s string) (string, error) {
 // hostOf is the host that Codex compares with: lower case, without port, brackets and trailing dot.
 func hostOf(s string) (string, error) {
 	s = strings.ToLower(strings.TrimSpace(s))
-	if strings.ContainsAny(s, "*/? \t\r\n") || s == "" {
+	if strings.ContainsAny(s, "*/?# \t\r\n") || s == "" {
 		return "", errors.New("is no host name")
 	}
 	if rest, ok := strings.CutPrefix(s, "["); ok {

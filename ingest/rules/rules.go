@@ -33,6 +33,10 @@ const (
 	maxText  = 8 << 10 // bytes of one pattern or word
 )
 
+// NotRead begins the error of a file that rye could not read and that its assistant may have read: its rules
+// are unknown, and those of other files stand. verify knows the words.
+const NotRead = "not read by rye"
+
 // file begins a snapshot of a file. One that is too long has no digest: the caller may have read only the
 // beginning of it.
 func file(agent, path, level string, b []byte) *event.RulesLoaded {

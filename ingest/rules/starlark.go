@@ -3,12 +3,16 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 )
+
+// Codex's Starlark has annotations and f-strings, which this parser does not read.
+var otherDialect = regexp.MustCompile(`\bf["']|->|(?m:^\s*\w+\s*:)|def [^\n]*\(.*:.*\)`)
 
 // errBounds: the file may be fine for Codex, but rye does not go so far to find out.
 var errBounds = errors.New("beyond what rye runs")
@@ -23,41 +27,21 @@ func parseRules(opts *syntax.FileOptions, b []byte) (*syntax.File, error) {
 		return nil, fmt.Errorf("%w: line %d nests too deep", errBounds, e.Pos.Line) // the parser's own bound
 	}
 	if err != nil {
+		if otherDialect.Match(b) {
+			return nil, fmt.Errorf("%w: %w", errBounds, plain(err))
+		}
 		return nil, plain(err)
 	}
-	defined := map[string]bool{"prefix_rule": true, "network_rule": true, "host_executable": true}
-	syntax.Walk(tree, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.DefStmt:
-			defined[n.Name.Name] = true
-		case *syntax.AssignStmt:
-			bind(defined, n.LHS)
-		case *syntax.ForStmt:
-			bind(defined, n.Vars)
-		case *syntax.ForClause:
-			bind(defined, n.Vars)
-		}
-		return true
-	})
 	syntax.Walk(tree, func(n syntax.Node) bool {
 		if n != nil && err == nil {
-			err = permitted(n, defined)
+			err = permitted(n)
 		}
 		return err == nil
 	})
 	return tree, err
 }
 
-func bind(defined map[string]bool, e syntax.Expr) {
-	syntax.Walk(e, func(n syntax.Node) bool {
-		if id, ok := n.(*syntax.Ident); ok {
-			defined[id.Name] = true
-		}
-		return true
-	})
-}
-
-func permitted(n syntax.Node, defined map[string]bool) error {
+func permitted(n syntax.Node) error {
 	refuse := func(what string) error {
 		start, _ := n.Span()
 		return fmt.Errorf("%w: line %d uses %s", errBounds, start.Line, what)
@@ -90,8 +74,7 @@ func permitted(n syntax.Node, defined map[string]bool) error {
 			return refuse("operator " + n.Op.String())
 		}
 	case *syntax.CallExpr:
-		id, ok := n.Fn.(*syntax.Ident)
-		if !ok || !defined[id.Name] {
+		if _, ok := n.Fn.(*syntax.Ident); !ok {
 			return refuse("another function")
 		}
 	case *syntax.Ident:
@@ -100,9 +83,11 @@ func permitted(n syntax.Node, defined map[string]bool) error {
 		switch n.Name {
 		case "True", "False", "None":
 			return nil
+		case "print":
+			return errors.New("print is not known")
 		}
 		if starlark.Universe.Has(n.Name) {
-			return refuse("another function")
+			return refuse("a built-in function")
 		}
 	}
 	return nil
@@ -117,6 +102,9 @@ func plain(err error) error {
 		return fmt.Errorf("line %d: %s", list[0].Pos.Line, list[0].Msg)
 	}
 	if e, ok := errors.AsType[*starlark.EvalError](err); ok {
+		if strings.HasSuffix(e.Msg, "called recursively") {
+			return fmt.Errorf("%w: %s", errBounds, e.Msg)
+		}
 		for i := len(e.CallStack) - 1; i >= 0; i-- {
 			if p := e.CallStack[i].Pos; p.Line > 0 {
 				return fmt.Errorf("line %d: %w", p.Line, e.Unwrap())
@@ -144,7 +132,7 @@ func text(v starlark.Value) (string, error) {
 
 const maxWords = 64 // of one pattern, one element's alternatives or one example
 
-// elements are the elements of a list or tuple.
+// elements are the elements of a list.
 func elements(v starlark.Value) ([]starlark.Value, error) {
 	var list []starlark.Value
 	switch v := v.(type) {
@@ -155,12 +143,7 @@ func elements(v starlark.Value) ([]starlark.Value, error) {
 		for i := range v.Len() {
 			list = append(list, v.Index(i))
 		}
-	case starlark.Tuple:
-		if len(v) > maxWords {
-			return nil, fmt.Errorf("is too long: %w", errBounds)
-		}
-		list = v
-	default:
+	default: // Codex takes no tuple either
 		return nil, errNoList
 	}
 	return list, nil
