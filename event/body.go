@@ -56,6 +56,8 @@ func newBody(t Type) Body {
 		return new(TurnContext)
 	case TypeRulesLoaded:
 		return new(RulesLoaded)
+	case TypeProxyDecision:
+		return new(ProxyDecision)
 	}
 	if what, ok := cutEscape(t); ok {
 		return &Escape{What: what}

@@ -14,7 +14,7 @@ var allTypes = []Type{
 	TypeProcessExecFailed, TypeProcessExit, TypeProcessAdopted, TypeCgroupLeft, TypeFileOpen, TypeFileDelete,
 	TypeFileRename, TypeFileChange, TypeFileDigest, TypeNetConnect, TypeNetBind, TypeIPCConnect, "escape.ptrace",
 	TypeApprovalPrompted, TypeApprovalGranted, TypeApprovalDenied, TypeScreenUnreadable, TypeToolCall,
-	TypeToolResult, TypeTurnContext, TypeRulesLoaded,
+	TypeToolResult, TypeTurnContext, TypeRulesLoaded, TypeProxyDecision,
 }
 
 // fill sets every field to something that is not its zero value.

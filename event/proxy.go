@@ -1,0 +1,38 @@
+package event
+
+// TypeProxyDecision is a request that came through rye's proxy, or a tunnel asked of it.
+const TypeProxyDecision Type = "proxy.decision"
+
+// ProxyDecision is what the policy said of one request and what became of it, written when the exchange
+// is over. Bodies, header values and query strings are not in it.
+type ProxyDecision struct {
+	ID          string   `json:"id"`               // request id, also in the 403 the client got
+	Method      string   `json:"method"`           //
+	Host        string   `json:"host"`             // host:port
+	Path        string   `json:"path,omitempty"`   // without the query; "" for a tunnel
+	Proto       string   `json:"proto"`            // the client's: HTTP/1.1, HTTP/2.0
+	Tunnel      bool     `json:"tunnel,omitempty"` // passed on unopened: nothing inside was seen or judged
+	Decision    string   `json:"decision"`         // allow, deny, require_approval
+	Rule        string   `json:"rule,omitempty"`   // "" when the bundle's default decided
+	RuleVersion string   `json:"rule_version,omitempty"`
+	Bundle      string   `json:"bundle"` // id@version
+	Reason      string   `json:"reason,omitempty"`
+	Logged      []string `json:"logged,omitempty"`   // log rules that matched
+	Unjudged    string   `json:"unjudged,omitempty"` // why part of the request could not be judged
+
+	// Local is the client's end of its connection to the proxy, address:port: the kernel's net.connect
+	// with the same local address says which process it was.
+	Local string `json:"local"`
+
+	RequestBytes   uint64 `json:"request_bytes"`             // body bytes read from the client
+	RequestSHA256  string `json:"request_sha256,omitempty"`  // hex, of those bytes; "" for a tunnel
+	RequestCut     bool   `json:"request_cut,omitempty"`     // the body was not read to its end
+	Status         int    `json:"status,omitempty"`          // answered to the client
+	ResponseBytes  uint64 `json:"response_bytes,omitempty"`  // body bytes passed on
+	ResponseSHA256 string `json:"response_sha256,omitempty"` // hex, of those bytes
+	ResponseCut    bool   `json:"response_cut,omitempty"`    // the response did not reach its end
+	DurationNS     uint64 `json:"duration_ns"`               //
+	Error          string `json:"error,omitempty"`           // class of failure: upstream-connect, upstream-tls, …
+}
+
+func (*ProxyDecision) eventType() Type { return TypeProxyDecision }
