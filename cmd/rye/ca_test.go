@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCACommands(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("RYE_HOME", home)
+	if _, code, err := runRye(t, "ca", "show"); code != 1 || !strings.Contains(err.Error(), "rye ca rotate") {
+		t.Errorf("show without a CA: %d %v", code, err)
+	}
+	first, code, err := runRye(t, "ca", "rotate")
+	if code != 0 {
+		t.Fatal(err)
+	}
+	shown, code, _ := runRye(t, "ca", "show")
+	if code != 0 || !strings.HasPrefix(shown, first) || !strings.Contains(shown, "BEGIN CERTIFICATE") || strings.Contains(shown, "PRIVATE") || !strings.Contains(shown, " anthropic.com") {
+		t.Errorf("show: %d\n%s", code, shown)
+	}
+	info, err := os.Stat(filepath.Join(home, "ca", "rye.key"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("key: %v %v", info, err)
+	}
+	if second, code, _ := runRye(t, "ca", "rotate"); code != 0 || second == first {
+		t.Errorf("rotate: %d\n%s", code, second)
+	}
+	if out, code, _ := runRye(t, "ca", "remove"); code != 0 || out != "removed\n" {
+		t.Errorf("remove: %d %s", code, out)
+	}
+	if list, err := os.ReadDir(filepath.Join(home, "ca")); err != nil || len(list) != 0 {
+		t.Errorf("left behind: %v %v", list, err)
+	}
+}
