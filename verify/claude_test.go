@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ryehq/rye/event"
@@ -264,5 +265,44 @@ func TestClaudeOwnWitness(t *testing.T) {
 		claudeRun(p, "2.1.332", "make").exec("make").exit()
 		l.result("claude", "toolu_1", func(r *event.ToolResult) { r.Decision, r.DecisionBy = "accept", c.by })
 		want(t, l.judge(), c.verdict, c.findings)
+	}
+}
+
+// A hook rewrote the command before the question: the person saw what ran, the model asked for something else.
+func TestClaudeRewrittenThenShown(t *testing.T) {
+	run := func(shown, ran string, answer bool, extra func(l *lab)) *Report {
+		l, p := claudeLab(t)
+		l.call("claude", "toolu_1", "make", bash)
+		if extra != nil {
+			extra(l)
+		}
+		d := l.prompt("claude", shown)
+		if answer {
+			d.grant()
+		}
+		claudeRun(p, "2.1.332", ran).exec(strings.Fields(ran)...).exit()
+		l.result("claude", "toolu_1", func(r *event.ToolResult) { r.Status = "completed" })
+		return l.judge()
+	}
+	r := run("touch other", "touch other", true, nil)
+	want(t, r, Verified, "w:asked-differs")
+	if len(r.Actions) != 1 || r.Actions[0].Asked == nil || r.Actions[0].Asked.Command != "make" {
+		t.Errorf("%+v", r.Actions)
+	}
+	// With two calls that nothing ran it cannot be told which one it was, and a claim that nobody sees stays one.
+	r = run("touch other", "touch other", true, func(l *lab) {
+		l.call("claude", "toolu_2", "make all", bash)
+		l.result("claude", "toolu_2", func(r *event.ToolResult) { r.Status = "completed" })
+	})
+	if r.Verdict != Discrepancy {
+		t.Error(brief(r))
+	}
+	// What was shown is not what ran: no rewriting explains that.
+	if r := run("touch other", "touch evil", true, nil); r.Verdict != Discrepancy {
+		t.Error(brief(r))
+	}
+	// And without an answer there is nothing that allowed it.
+	if r := run("touch other", "touch other", false, nil); r.Verdict != Discrepancy {
+		t.Error(brief(r))
 	}
 }

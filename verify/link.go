@@ -299,6 +299,37 @@ func (v *judge) pair() {
 			o.gone = true
 		}
 	}
+	for _, it := range v.items {
+		if o := v.reworded(it); o != nil {
+			it.call = o.call
+			o.call.items = []*item{it}
+			o.gone = true
+		}
+	}
+}
+
+// reworded is the call that a run which was shown and answered stands for: a hook changed its text before the
+// question. The assistant says that the call was done, nothing ran it, and this ran between asking and result.
+// With two such calls neither is taken.
+func (v *judge) reworded(it *item) (found *item) {
+	if it.gone || it.kind != "command" || it.call != nil || it.cand == nil || it.cand.root == nil || it.cand.stray || it.cand.callID != "" ||
+		it.decision == nil || it.decision.denied || !v.valid(it.decision) {
+		return nil
+	}
+	for _, o := range v.items {
+		if o.gone || o.kind != "command" || o.cand != nil || o.call == nil || o.decision != nil || o.call.user || o.call.ns == 0 ||
+			o.call.Agent != it.agent() || o.call.refused() || !o.call.completed() || len(o.call.results) == 0 {
+			continue
+		}
+		if o.call.ns > it.decision.askedNS()+slack || v.over(o.call, it.cand.startNS) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = o
+	}
+	return found
 }
 
 // waiting is the grant nearest before a run that nothing has used yet.
