@@ -214,3 +214,57 @@ echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"
 		t.Fatalf("action %+v; %s", a, codes(r))
 	}
 }
+
+// A hook rewrites the command and leaves the question to the user: what was shown is what ran, and not what the
+// model asked for.
+func TestPrivClaudeHookRewritesShown(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	hook := l.file(".claude/rewrite.sh", `#!/bin/sh
+echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","updatedInput":{"command":"touch other","description":"x"}}}'
+`)
+	m := testutil.NewModel(t, "touch asked")
+	r := l.wrapClaude(m, `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"`+hook+`"}]}]}}`, 100,
+		append([]testutil.Key{{Wait: ask, Send: "1", Pause: time.Second}}, leave("DONE")...)...)
+	a := find(r, "touch other")
+	if a == nil || a.Allowed.Source != "terminal" || !hasFinding(r, verify.AskedDiffers) || hasFinding(r, verify.ExecDiffers) {
+		show(t, r)
+		t.Fatalf("action %+v; %s", a, codes(r))
+	}
+}
+
+// Edits for the session are allowed once; the second needs no question, and a command still does.
+func TestPrivClaudeEditsForSession(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	write := func(name string) string {
+		return `{"tool":"Write","input":{"file_path":"` + l.project + "/" + name + `","content":"hello\n"}}`
+	}
+	m := testutil.NewModel(t, write("a.txt"), write("b.txt"), "git tag -d x; git init -q sub")
+	r := l.wrapClaude(m, "", 100, append([]testutil.Key{
+		{Wait: "Do you want to create a.txt?", Send: "2", Pause: time.Second},
+		{Wait: ask, Send: "1", Pause: time.Second},
+	}, leave("DONE")...)...)
+	first, second, third := find(r, "a.txt"), find(r, "b.txt"), find(r, "git init")
+	if first == nil || second == nil || third == nil || r.Verdict != verify.Verified {
+		show(t, r)
+		t.Fatalf("%s: %s", r.Verdict, codes(r))
+	}
+	if first.Allowed.Type != "session" || second.Allowed.Source == "none" || second.Link == "" || third.Allowed.Type != "this_time" {
+		show(t, r)
+		t.Errorf("allowed %+v, %+v, %+v", first.Allowed, second.Allowed, third.Allowed)
+	}
+}
+
+// What a deny rule names does not run, whatever a broader rule allows.
+func TestPrivClaudeDenyRule(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	m := testutil.NewModel(t, "git tag one", "git init -q sub")
+	r := l.wrapClaude(m, `{"permissions":{"allow":["Bash(git *)"],"deny":["Bash(git tag:*)"]}}`, 100, leave("DONE")...)
+	denied, allowed := find(r, "git tag one"), find(r, "git init")
+	if allowed == nil || allowed.Allowed.Source != "rule" || denied == nil || denied.Root != nil || r.Verdict != verify.Verified {
+		show(t, r)
+		t.Fatalf("%+v, %+v; %s", denied, allowed, codes(r))
+	}
+}
