@@ -59,18 +59,25 @@ func LookPath(file string, env []string, dir string) (string, error) {
 		if err == nil {
 			return name, nil
 		}
-		// execvp goes on after EACCES but reports it when nothing better turns up.
-		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+		// execvp goes on after EACCES but reports it when nothing better turns up. A folder that this user
+		// may not look into holds nothing for him, as for a shell: not found, not forbidden.
+		var st unix.Stat_t
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && unix.Stat(absolute(name, dir), &st) == nil {
 			found = err
 		}
 	}
 	return "", &ExecError{file, found}
 }
 
-func executable(name, dir string) error {
+func absolute(name, dir string) string {
 	if dir != "" && !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
+		return filepath.Join(dir, name)
 	}
+	return name
+}
+
+func executable(name, dir string) error {
+	name = absolute(name, dir)
 	var st unix.Stat_t
 	if err := unix.Stat(name, &st); err != nil {
 		return err
