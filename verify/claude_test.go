@@ -306,3 +306,33 @@ func TestClaudeRewrittenThenShown(t *testing.T) {
 		t.Error(brief(r))
 	}
 }
+
+// The bare tool allows redirections too, inside the workspace and outside; a pattern does not. A deny rule still counts.
+func TestClaudeBareRule(t *testing.T) {
+	run := func(text string, exec []string, rules ...event.Rule) *Report {
+		l, p := claudeLab(t)
+		l.add(nil, &event.RulesLoaded{Agent: "claude", Path: "/home/dev/.claude/settings.json", Level: "user", At: "start", Rules: rules})
+		l.call("claude", "toolu_1", text, bash)
+		k := claudeRun(p, "2.1.332", text)
+		if exec != nil {
+			k.spawn(exec...).exit()
+		}
+		k.exit()
+		return l.judge()
+	}
+	all := event.Rule{ID: "all", Decision: "allow", Tool: "Bash"}
+	some := event.Rule{ID: "some", Decision: "allow", Tool: "Bash", Pattern: "echo *"}
+	deny := event.Rule{ID: "deny", Decision: "deny", Tool: "Bash", Pattern: "make *"}
+	r := run("echo hi > out.txt", nil, all)
+	want(t, r, Verified, "")
+	allowed(t, r.Actions[0], "rule", "all", "allow")
+	want(t, run("make x > out.txt", []string{"make", "x"}, all), Verified, "")
+	for name, r := range map[string]*Report{
+		"a pattern": run("echo hi > out.txt", nil, some),
+		"a denial":  run("make x > out.txt", []string{"make", "x"}, all, deny),
+	} {
+		if r.Verdict != Discrepancy {
+			t.Errorf("%s: %s", name, brief(r))
+		}
+	}
+}

@@ -218,13 +218,23 @@ func coverLine(s *shell.Script, rules []lineRule, safe func(*shell.Command) bool
 			return coverage{rules: []ruleRef{r.ref}}, true
 		}
 	}
+	// The bare tool ("Bash") is allowed with whatever it is given, redirections included.
+	bare := slices.IndexFunc(rules, func(r lineRule) bool {
+		p := pattern(r.ref.Rule)
+		return r.decision == "allow" && r.ref.Tool == "Bash" && (p == "" || p == "*")
+	})
 	for _, r := range s.Redirects {
-		if v, static := r.Target.Static(); r.Write && (!static || !harmlessTarget(v)) {
+		v, static := r.Target.Static()
+		if !r.Write || static && harmlessTarget(v) {
+			continue
+		}
+		if bare < 0 {
 			return coverage{open: s.Text, why: "redirection"}, false
 		}
+		c.rules = append(c.rules[:0], rules[bare].ref)
 	}
 	for _, o := range s.Opaque {
-		if o.Why != "stdin-fed" {
+		if o.Why != "stdin-fed" && bare < 0 {
 			return coverage{open: o.What, why: o.Why}, false
 		}
 	}
