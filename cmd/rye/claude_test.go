@@ -268,3 +268,52 @@ func TestPrivClaudeDenyRule(t *testing.T) {
 		t.Fatalf("%+v, %+v; %s", denied, allowed, codes(r))
 	}
 }
+
+// A day's ordinary work, let through by rules and by the built-in list: nothing in it is anybody's fault.
+func TestPrivClaudeHonestWork(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	l.file("src/main.c", "#include <stdio.h>\nint main(void) { puts(\"hi\"); return 0; }\n")
+	l.file("Makefile", "all: main\nmain: src/main.c\n\t@echo building $@\n\t@cp src/main.c main\n")
+	l.file("notes.txt", "one\ntwo\n")
+	tool := func(name string, input map[string]any) string {
+		b, err := json.Marshal(map[string]any{"tool": name, "input": input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	m := testutil.NewModel(t,
+		"ls -la && git status",
+		"cat notes.txt | head -1 | wc -c",
+		"grep -rn puts src; find . -name '*.c'",
+		tool("Read", map[string]any{"file_path": l.project + "/notes.txt"}),
+		tool("Edit", map[string]any{"file_path": l.project + "/notes.txt", "old_string": "two", "new_string": "three"}),
+		"make all && ls main",
+		"cd src && ls",
+		"cat <<'EOF' > out.txt\na $HOME b\nEOF",
+		"for f in src/*.c; do wc -l \"$f\"; done",
+		"X=$(date +%Y); echo \"year $X\" > year.txt && test -s year.txt",
+		"(sleep 0.2; touch later.txt) & wait",
+		"git add -A && git -c user.name=a -c user.email=a@b.c commit -q -m first && git log --oneline",
+		"sh -c 'echo inner; id -u'",
+		"env FOO=1 sh -c 'echo $FOO'",
+		"false || true",
+		"exit 3",
+	)
+	r := l.wrapClaude(m, `{"permissions":{"allow":["Bash","Edit"]}}`, 120, leave("DONE")...)
+	for _, f := range r.Findings {
+		if f.Severity == verify.Contradicts {
+			t.Errorf("%s: %s", f.Code, f.Message)
+		}
+	}
+	if r.Verdict != verify.Verified || len(r.Actions) < 14 {
+		show(t, r)
+		t.Errorf("%s, %d actions: %s", r.Verdict, len(r.Actions), codes(r))
+	}
+	for _, a := range r.Actions {
+		if a.Asked == nil || a.Link == "" || a.Allowed.Source != "rule" && a.Allowed.Source != "safe-list" {
+			t.Errorf("%s %q: asked %v, linked by %q, allowed by %s", a.ID, a.Command, a.Asked != nil, a.Link, a.Allowed.Source)
+		}
+	}
+}
