@@ -10,6 +10,7 @@ import (
 
 	"github.com/ryehq/rye/event"
 	"github.com/ryehq/rye/ledger"
+	"github.com/ryehq/rye/report"
 	"github.com/ryehq/rye/verify"
 )
 
@@ -82,6 +83,13 @@ Exit status: 0 everything verified, 1 discrepancies, 2 indeterminate or the evid
 	cmd.Flags().StringVar(&action, "action", "", "show one action (`ID`, such as x2): its whole chain with times; the exit status is its own")
 	cmd.Flags().StringVar(&code, "explain", "", "say what a finding `CODE` means and what to do; list gives all codes")
 	cmd.MarkFlagsMutuallyExclusive("action", "explain")
+	_ = cmd.RegisterFlagCompletionFunc("explain", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		codes := []string{"list"}
+		for _, e := range report.Explanations() {
+			codes = append(codes, e.Code)
+		}
+		return codes, cobra.ShellCompDirectiveNoFileComp
+	})
 	return cmd
 }
 

@@ -233,6 +233,16 @@ func names(prefix []string, r event.Rule) bool {
 	return trim(r.Pattern) != "" && (saved == trim(r.Pattern) || slices.ContainsFunc(prefix, func(p string) bool { return trim(p) == trim(r.Pattern) }))
 }
 
+// grants: a rule whose use can be told from an action. What a mode, a hook or a folder lets happen is judged
+// under other names, and what is asked or denied is no grant.
+func (r *standing) grants() bool {
+	switch r.Tool {
+	case "hook", "hook.http", "hook.prompt", "statusline", "defaultMode", "additionalDirectory", "network":
+		return false
+	}
+	return r.Decision == "allow"
+}
+
 // uses counts the actions of a session that a rule, or the answer that made it, let run.
 func (l *ruleList) uses(id string, report *verify.Report) {
 	for i := range l.Rules {

@@ -295,7 +295,7 @@ func printRules(w io.Writer, l *ruleList) {
 				ran[i] = report.Cut(report.Line(c), 60)
 			}
 			fmt.Fprintf(w, "     used %s: %s\n", plural(r.Used, "time", "times"), strings.Join(ran, " · "))
-		} else if r.First != nil {
+		} else if r.First != nil && r.grants() {
 			fmt.Fprintln(w, "     let nothing run in the sessions searched")
 		}
 		if r.Beyond > 0 {

@@ -78,7 +78,14 @@ func Text(r event.Rule) string {
 			}
 			b.WriteByte(']')
 		}
-		fmt.Fprintf(&b, "], decision=%q)", r.Decision)
+		decision := r.Decision
+		switch decision { // in Codex's words
+		case "ask":
+			decision = "prompt"
+		case "deny":
+			decision = "forbidden"
+		}
+		fmt.Fprintf(&b, "], decision=%q)", decision)
 		return b.String()
 	case r.Pattern != "":
 		return r.Decision + " " + r.Tool + "(" + r.Pattern + ")"
