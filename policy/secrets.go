@@ -94,3 +94,15 @@ func contains(list []string, s string) bool {
 	}
 	return false
 }
+
+// SecretsIn names the kinds of secrets in b.
+func SecretsIn(b []byte) []string {
+	var needles []needle
+	for _, d := range detectors() {
+		needles = append(needles, needle{text: []byte(d.prefix), secret: &d})
+	}
+	s := newScanner(needles)
+	f := facts{scan: &s, found: make([]bool, len(needles))}
+	s.scan(b, 0, len(b), f.found)
+	return f.secretsFound()
+}

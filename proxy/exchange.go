@@ -1,0 +1,220 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"github.com/ryehq/rye/policy"
+)
+
+// exchange judges one request and, if it is allowed, passes it on and its answer back.
+func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, scheme, target string) {
+	x := p.begin(r, target)
+	defer x.finish()
+	if !sameHost(r.Host, target, scheme) {
+		// The policy judges by host, and so must the server: not one name outside and another inside.
+		x.refusedByProxy("the request is for another host than its connection")
+		x.refuse(w, http.StatusMisdirectedRequest)
+		return
+	}
+	e := policy.NewEvaluator(p.c.Bundle(), policy.Head{Method: r.Method, Host: target, Path: r.URL.EscapedPath(), Header: r.Header})
+	body, err := p.hold(r, x, e)
+	defer p.held.Add(-int64(cap(body)))
+	x.decided(e.Close())
+	switch {
+	case errors.Is(err, errTooLarge) && x.ev.Decision == string(policy.Allow):
+		x.refusedByProxy("the body is larger than is held for judging")
+		x.refuse(w, http.StatusRequestEntityTooLarge)
+		return
+	case errors.Is(err, errTooMuch):
+		x.refusedByProxy("too much is being judged at the moment")
+		x.refuse(w, http.StatusServiceUnavailable)
+		return
+	case err != nil && !errors.Is(err, errTooLarge):
+		x.ev.Error = "client-gone"
+		panic(http.ErrAbortHandler)
+	case x.ev.Decision != string(policy.Allow):
+		x.refuse(w, http.StatusForbidden)
+		return
+	case r.Header.Get("Upgrade") != "":
+		x.refusedByProxy("what passes on an upgraded connection (a web socket) could not be judged")
+		x.refuse(w, http.StatusForbidden)
+		return
+	}
+	out := outgoing(r, scheme, target, body)
+	res, err := p.transport.RoundTrip(out)
+	if err != nil {
+		if r.Context().Err() != nil {
+			x.ev.Error = "client-gone"
+			panic(http.ErrAbortHandler)
+		}
+		x.fail(w, err)
+		return
+	}
+	defer res.Body.Close()
+	x.passBack(w, res)
+}
+
+// refusedByProxy is a refusal that no rule made.
+func (x *record) refusedByProxy(reason string) {
+	x.ev.Decision, x.ev.Rule, x.ev.RuleVersion, x.ev.Reason = string(policy.Deny), "", "", reason
+	if x.ev.Bundle == "" {
+		x.ev.Bundle = x.p.c.Bundle().Name()
+	}
+}
+
+var (
+	errTooLarge = errors.New("body too large to hold")
+	errTooMuch  = errors.New("too much held")
+)
+
+// hold reads the whole body, past the evaluator, before anything is sent on. What is returned is counted
+// in p.held by its capacity.
+func (p *Proxy) hold(r *http.Request, x *record, e *policy.Evaluator) ([]byte, error) {
+	sum := sha256.New()
+	defer func() { x.ev.RequestSHA256 = hex.EncodeToString(sum.Sum(nil)) }()
+	var body []byte
+	for {
+		if len(body) == cap(body) {
+			grown := max(int64(cap(body))*2, 32<<10)
+			if n := r.ContentLength + 1; body == nil && n > grown && n <= p.c.MaxBody {
+				grown = n // one more, to meet the end without growing
+			}
+			if p.held.Add(grown-int64(cap(body))) > p.c.MaxHeld {
+				p.held.Add(int64(cap(body)) - grown)
+				x.ev.RequestCut = true
+				return body, errTooMuch
+			}
+			next := make([]byte, len(body), grown)
+			copy(next, body)
+			body = next
+		}
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		piece := body[len(body) : len(body)+n]
+		body = body[:len(body)+n]
+		sum.Write(piece)
+		e.Write(piece)
+		x.ev.RequestBytes += uint64(n)
+		if err == io.EOF {
+			return body, nil
+		}
+		if err != nil {
+			x.ev.RequestCut = true
+			return body, err
+		}
+		if int64(len(body)) > p.c.MaxBody {
+			x.ev.RequestCut = true
+			return body, errTooLarge
+		}
+	}
+}
+
+// outgoing is the request as the server is to see it: the client's, less what concerns only the
+// connection to the proxy.
+func outgoing(r *http.Request, scheme, target string, body []byte) *http.Request {
+	u := &url.URL{Scheme: scheme, Host: target, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
+	out := &http.Request{Method: r.Method, URL: u, Host: r.Host, Header: r.Header.Clone(), Trailer: r.Trailer}
+	out = out.WithContext(r.Context())
+	hopByHop(out.Header)
+	if len(body) > 0 || r.ContentLength != 0 {
+		out.ContentLength = int64(len(body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		out.Body, _ = out.GetBody() // never fails
+		if len(r.Trailer) > 0 {
+			out.ContentLength = -1 // trailers need chunks
+		}
+	}
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = nil // or the transport would name itself
+	}
+	return out
+}
+
+// hopByHop removes the fields of RFC 9110, 7.6.1, and those that speak to a proxy.
+func hopByHop(h http.Header) {
+	for _, line := range h["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			h.Del(textproto.TrimString(name))
+		}
+	}
+	trailers := strings.Contains(strings.ToLower(h.Get("Te")), "trailers")
+	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade"} {
+		h.Del(name)
+	}
+	if trailers {
+		h.Set("Te", "trailers")
+	}
+}
+
+// passBack hands on the answer, each piece when it comes.
+func (x *record) passBack(w http.ResponseWriter, res *http.Response) {
+	h := w.Header()
+	for name, values := range res.Header {
+		h[name] = values
+	}
+	hopByHop(h)
+	for name := range res.Trailer {
+		h.Add("Trailer", name)
+	}
+	for _, name := range []string{"Content-Type", "Date"} {
+		if _, ok := h[name]; !ok {
+			h[name] = nil // or the server would make one up
+		}
+	}
+	x.ev.Status = res.StatusCode
+	w.WriteHeader(res.StatusCode)
+	flush := http.NewResponseController(w).Flush
+	sum := sha256.New()
+	defer func() { x.ev.ResponseSHA256 = hex.EncodeToString(sum.Sum(nil)) }()
+	err := flush()
+	buf := make([]byte, 32<<10)
+	for err == nil {
+		var n int
+		n, err = res.Body.Read(buf)
+		if n > 0 {
+			if _, werr := w.Write(buf[:n]); werr != nil {
+				err = werr
+				break
+			}
+			sum.Write(buf[:n])
+			x.ev.ResponseBytes += uint64(n)
+			if ferr := flush(); ferr != nil {
+				err = ferr
+				break
+			}
+		}
+	}
+	if err != io.EOF {
+		// The client must not take a cut answer for a whole one.
+		x.ev.ResponseCut = true
+		x.ev.Error = "response-cut"
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range res.Trailer {
+		h[name] = values
+	}
+}
+
+// sameHost compares a Host field with the host:port that the client asked the proxy for.
+func sameHost(field, target, scheme string) bool {
+	port := "443"
+	if scheme == "http" {
+		port = "80"
+	}
+	full := func(s string) string {
+		s = strings.ToLower(s)
+		if h, p, err := net.SplitHostPort(s); err == nil {
+			return net.JoinHostPort(strings.TrimSuffix(h, "."), p)
+		}
+		return net.JoinHostPort(strings.TrimSuffix(strings.Trim(s, "[]"), "."), port)
+	}
+	return full(field) == full(target)
+}
