@@ -336,3 +336,35 @@ func TestClaudeBareRule(t *testing.T) {
 		}
 	}
 }
+
+// What an "always" answer saved must be what it said.
+func TestClaudeSavedRules(t *testing.T) {
+	for _, c := range []struct {
+		said     []string
+		tool     string
+		saved    string
+		findings string
+	}{
+		{[]string{"touch one", "mkdir two"}, "Bash", "mkdir two *", ""},
+		{[]string{"make -n all", "git tag *"}, "Bash", "make -n all", ""},
+		{[]string{"touch:*", "make:*"}, "Bash", "touch:*", ""},
+		{[]string{"git", "tag"}, "Bash", "git tag *", ""},
+		{[]string{"git tag *"}, "Bash", "git tag one *", ""},
+		{[]string{"git tag *"}, "Bash", "git *", "d:rule-self-granted/new-rule"},
+		{[]string{"git tag *"}, "Bash", "git tagx *", "d:rule-self-granted/new-rule"},
+		{[]string{"git tag *"}, "Bash", "", "d:rule-self-granted/new-rule"},
+		{[]string{"git tag *"}, "Bash", "curl *", "d:rule-self-granted/new-rule"},
+		{nil, "additionalDirectory", "/srv", ""},
+		{nil, "hook", "curl u", "d:rule-self-granted/new-rule"},
+	} {
+		l, p := claudeLab(t)
+		l.call("claude", "toolu_1", "make", bash)
+		l.prompt("claude", "make").grant(func(g *event.ApprovalGranted) { g.Decision, g.Prefix = event.DecisionAlways, c.said })
+		claudeRun(p, "2.1.332", "make").exec("make").exit()
+		l.add(nil, &event.RulesLoaded{Agent: "claude", Path: "/home/dev/app/.claude/settings.local.json", Level: "local", At: "change",
+			Rules: []event.Rule{{ID: "r", Decision: "allow", Tool: c.tool, Pattern: c.saved}}})
+		if got := codes(l.judge()); got != c.findings {
+			t.Errorf("said %q, saved %s(%s): got [%s] want [%s]", c.said, c.tool, c.saved, got, c.findings)
+		}
+	}
+}

@@ -41,6 +41,9 @@ func (v *judge) judgeRules() {
 
 // grantedRule is the answer that explains a new rule: an "always" before it whose words are the rule's.
 func (v *judge) grantedRule(r ruleRef, ns uint64) *decision {
+	if strings.HasPrefix(r.Tool, "hook") || r.Tool == "statusline" {
+		return nil // no dialog saves a program to run by itself
+	}
 	for _, d := range v.facts.decisions {
 		if d.denied || !d.attested || d.answered() > ns || d.decision != event.DecisionAlways && d.decision != event.DecisionSession {
 			continue
@@ -51,7 +54,6 @@ func (v *judge) grantedRule(r ruleRef, ns uint64) *decision {
 		if len(d.prefix) == 0 {
 			return d // the dialog did not say which words it would save
 		}
-		saved := strings.Join(d.prefix, " ")
 		var words []string
 		for _, alt := range r.Words {
 			if len(alt) != 1 {
@@ -60,18 +62,25 @@ func (v *judge) grantedRule(r ruleRef, ns uint64) *decision {
 			}
 			words = append(words, alt[0])
 		}
-		if slices.Equal(words, d.prefix) || len(words) == 0 && sharesWords(pattern(r.Rule), saved) {
+		if slices.Equal(words, d.prefix) || len(words) == 0 && coversPattern(d.prefix, pattern(r.Rule)) {
 			return d
 		}
 	}
 	return nil
 }
 
-// sharesWords: the saved words and the rule's pattern begin alike ("npm run *" for npm run test).
-func sharesWords(pattern, saved string) bool {
-	p := strings.TrimSpace(strings.TrimRight(pattern, "*: "))
-	s := strings.TrimSpace(strings.TrimRight(saved, "*: "))
-	return p != "" && (strings.HasPrefix(s, p) || strings.HasPrefix(p, s) || strings.Contains(s, p))
+// coversPattern: the answer named the pattern, or one that is wider: "git tag" covers "git tag one *", not
+// "git *". A dialog names several rules at once, or one in several words.
+func coversPattern(prefix []string, pattern string) bool {
+	trim := func(s string) string { return strings.TrimSpace(strings.TrimRight(s, "*: ")) }
+	p := trim(pattern)
+	if p == "" {
+		return false
+	}
+	return slices.ContainsFunc(append([]string{strings.Join(prefix, " ")}, prefix...), func(s string) bool {
+		s = trim(s)
+		return s != "" && (p == s || strings.HasPrefix(p, s+" "))
+	})
 }
 
 // judgeSpoofs finds approvals that belong to no action and were answered by nobody: a program can draw
