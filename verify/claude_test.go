@@ -368,3 +368,15 @@ func TestClaudeSavedRules(t *testing.T) {
 		}
 	}
 }
+
+// Leave to edit files for the session explains no rule about commands.
+func TestClaudeEditGrantSavesNoCommand(t *testing.T) {
+	l, p := claudeLab(t)
+	l.call("claude", "toolu_1", "", edit(labWork+"/hello.py"))
+	l.promptKind("claude", "edit", "hello.py").grant(func(g *event.ApprovalGranted) { g.Decision = event.DecisionSession })
+	p.open(labWork+"/hello.py", wronly)
+	l.result("claude", "toolu_1")
+	l.add(nil, &event.RulesLoaded{Agent: "claude", Path: "/home/dev/app/.claude/settings.local.json", Level: "local", At: "change",
+		Rules: []event.Rule{{ID: "r", Decision: "allow", Tool: "Bash", Pattern: "curl *"}, {ID: "e", Decision: "allow", Tool: "Edit"}}})
+	want(t, l.judge(), Discrepancy, "d:rule-self-granted/new-rule")
+}

@@ -52,6 +52,9 @@ func (v *judge) grantedRule(r ruleRef, ns uint64) *decision {
 			continue
 		}
 		if len(d.prefix) == 0 {
+			if kindOf(d) != "command" && (r.Tool == "Bash" || len(r.Words) > 0) {
+				continue // "all edits" is no word about commands
+			}
 			return d // the dialog did not say which words it would save
 		}
 		var words []string
