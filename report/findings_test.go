@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ryehq/rye/verify"
 )
 
 var update = flag.Bool("update", false, "write docs/findings.md")
@@ -91,5 +93,23 @@ func TestFindingsPage(t *testing.T) {
 	}
 	if string(got) != Markdown() {
 		t.Error("docs/findings.md is not as the explanations are: go test ./report -update")
+	}
+}
+
+// An edit has no exec: that it was done is said, not "did not run".
+func TestActionText(t *testing.T) {
+	r := &verify.Report{Findings: []verify.Finding{{Code: verify.WriteOutside, Severity: verify.Warning, Message: "x\x1b[2J", Records: []uint64{4}, Action: "x1"}}}
+	for _, c := range []struct {
+		a    verify.Action
+		want string
+	}{
+		{verify.Action{ID: "x1", Kind: "edit", Command: "a.txt", Link: "time", Allowed: verify.Allowed{Source: "terminal", Type: "this_time", ApprovalID: "a1"}}, "allowed by terminal this_time (a1); done, linked by time"},
+		{verify.Action{ID: "x1", Kind: "edit", Command: "a.txt"}, "allowed by nothing that rye saw; did not run"},
+		{verify.Action{ID: "x1", Kind: "command", Command: "ls", Link: "text", Root: &verify.Root{}, Findings: []int{0}}, `write-outside x\x1b[2J (x1, record 4)`},
+	} {
+		var b strings.Builder
+		if err := Action(&b, r, &c.a, Style{}); err != nil || !strings.Contains(b.String(), c.want) || strings.Contains(b.String(), "\x1b") {
+			t.Errorf("got %q (%v), want %q in it", b.String(), err, c.want)
+		}
 	}
 }
