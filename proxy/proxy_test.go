@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +308,46 @@ func TestCloseEmits(t *testing.T) {
 	defer l.mu.Unlock()
 	if len(l.events) != 1 || !l.events[0].Body.(*event.ProxyDecision).ResponseCut {
 		t.Errorf("%+v", l.events)
+	}
+}
+
+// A plain request is judged like an opened one, and what concerns only the connection stays behind.
+func TestPlainRequest(t *testing.T) {
+	got := make(chan http.Header, 1)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header
+		w.Header().Set("Connection", "X-Mine")
+		w.Header().Set("X-Mine", "y")
+		w.Header()["Content-Type"] = nil
+		io.WriteString(w, "ok")
+	}))
+	defer plain.Close()
+	l := newLab(t, bundle, nil, func(c *Config) { c.Dialer = toOrigin{plain.Listener.Addr().String()} })
+	ask := func(body string) *http.Response {
+		req, err := http.NewRequest("POST", "http://other.test/z", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Connection": {"X-Hop"}, "X-Hop": {"1"}, "X-End": {"2"}, "Proxy-Authorization": {"Basic eA=="}, "User-Agent": nil}
+		res, err := l.client(false).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res
+	}
+	res := ask("x")
+	h := <-got
+	if h.Get("X-End") != "2" || h.Get("X-Hop") != "" || h.Get("Proxy-Authorization") != "" || h.Get("User-Agent") != "" || h.Get("Accept-Encoding") != "gzip" {
+		t.Errorf("sent on: %v", h)
+	}
+	if res.StatusCode != 200 || res.Header.Get("X-Mine") != "" || res.Header.Get("Content-Type") != "" {
+		t.Errorf("passed back: %v", res.Header)
+	}
+	if res := ask(planted); res.StatusCode != 403 || len(got) != 0 {
+		t.Errorf("a plain request with a secret: %d", res.StatusCode)
+	}
+	if d := l.decision(1); d.Rule != "key" || d.Host != "other.test" || d.Tunnel {
+		t.Errorf("%+v", d)
 	}
 }
