@@ -55,8 +55,7 @@ func TestCurl(t *testing.T) {
 	}
 }
 
-// Node's own https, over CONNECT, trusting rye's CA as NODE_EXTRA_CA_CERTS says. (Node before 22.21 has no
-// fetch that goes through a proxy by itself.)
+// Node's own https, over CONNECT, trusting rye's CA as NODE_EXTRA_CA_CERTS says.
 const nodeClient = `
 const http = require('http'), https = require('https');
 function ask(body) {
@@ -90,6 +89,32 @@ func TestNode(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 	if d := l.decision(1); d.Decision != "deny" || d.Proto != "HTTP/1.1" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Node's fetch is undici's. The copy that npm carries brings the agent that sends it through a proxy.
+const fetchClient = `
+const {fetch, EnvHttpProxyAgent} = require(process.argv[1]);
+const dispatcher = new EnvHttpProxyAgent();
+async function ask(body) {
+  const res = await fetch('https://model.test/v1/x', {method: 'POST', body, dispatcher});
+  console.log(res.status, await res.text());
+}
+ask('{"model":"m"}').then(() => ask('{"model":"m","k":"AKIAIOSFODNN7EXAMPLE"}')).then(() => dispatcher.close());
+`
+
+func TestNodeFetch(t *testing.T) {
+	const undici = "/usr/lib/node_modules/npm/node_modules/undici"
+	if _, err := os.Stat(undici); err != nil {
+		t.Skipf("npm's undici is not here: %v", err)
+	}
+	l := newLab(t, bundle, nil, nil)
+	lines := strings.Split(strings.TrimSpace(l.run("node", "--no-warnings", "-e", fetchClient, undici)), "\n")
+	if len(lines) != 2 || lines[0] != `200 answer to {"model":"m"}` || !strings.HasPrefix(lines[1], `403 {"error":{"type":"rye_policy","rule_id":"key"`) {
+		t.Errorf("%q", lines)
+	}
+	if d := l.decision(1); d.Decision != "deny" || strings.Contains(l.ledger()+l.reached(), planted) {
 		t.Errorf("%+v", d)
 	}
 }
