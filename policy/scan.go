@@ -2,17 +2,22 @@ package policy
 
 import "bytes"
 
-// A scanner looks for all literals of a bundle in one pass. It is Wu and Manber's: the last two of the
-// first m bytes of a window say how far the window may move, m being the shortest literal's length, so
-// that most bytes are never looked at.
+// A scanner looks for all literals of a bundle in one pass. The first m bytes of every needle hold m-1
+// pairs of bytes, so that one of them begins at a position that m-1 divides: only those positions are
+// looked at, and no look waits for the one before it.
 type scanner struct {
 	needles []needle
 	short   []int // needles below minNeedle bytes: searched one by one
 	m       int
-	shift   []uint8
-	bucket  map[uint16][]int // by the pair at the window's end: needles
-	reach   int              // bytes that a match may extend over, lookahead included
+	table   []uint16 // pair -> 1 + index in pairs, 0 for none
+	pairs   [][]at
+	reach   int // bytes that a match may extend over, lookahead included
 }
+
+// An at is a pair's place in a needle.
+type at struct{ needle, offset int }
+
+const maxStride = 16
 
 const minNeedle = 4
 
@@ -27,7 +32,7 @@ type needle struct {
 }
 
 func newScanner(needles []needle) scanner {
-	s := scanner{needles: needles, bucket: map[uint16][]int{}, reach: 1}
+	s := scanner{needles: needles, reach: 1}
 	for i, n := range needles {
 		reach := len(n.text)
 		if n.secret != nil {
@@ -43,21 +48,20 @@ func newScanner(needles []needle) scanner {
 	if s.m == 0 {
 		return s
 	}
-	s.m = min(s.m, 200)
-	s.shift = make([]uint8, 1<<14)
-	for i := range s.shift {
-		s.shift[i] = uint8(s.m - 1)
-	}
+	s.m = min(s.m, maxStride)
+	s.table = make([]uint16, 1<<14)
 	for i, n := range needles {
 		if len(n.text) < minNeedle {
 			continue
 		}
-		for at := 0; at+1 < s.m; at++ {
-			pair := pairOf(n.text[at], n.text[at+1])
-			s.shift[pair] = min(s.shift[pair], uint8(s.m-2-at))
-			if at == s.m-2 {
-				s.bucket[pair] = append(s.bucket[pair], i)
+		for off := 0; off+1 < s.m; off++ {
+			pair := pairOf(n.text[off], n.text[off+1])
+			if s.table[pair] == 0 {
+				s.pairs = append(s.pairs, nil)
+				s.table[pair] = uint16(len(s.pairs)) // there are only 1<<14
 			}
+			list := &s.pairs[s.table[pair]-1]
+			*list = append(*list, at{i, off})
 		}
 	}
 	return s
@@ -81,20 +85,18 @@ func (s *scanner) scan(b []byte, from, to int, found []bool) {
 	if s.m == 0 {
 		return
 	}
-	last := min(to, len(b)-s.m+1) // windows begin before it
-	end := s.m - 2
-	for at := from; at < last; {
-		pair := pairOf(b[at+end], b[at+end+1])
-		if move := s.shift[pair]; move > 0 {
-			at += int(move)
+	last := min(to+s.m-2, len(b)-1)
+	for q := from; q < last; q += s.m - 1 {
+		i := s.table[pairOf(b[q], b[q+1])]
+		if i == 0 {
 			continue
 		}
-		for _, i := range s.bucket[pair] {
-			if !found[i] && s.matches(b, at, &s.needles[i]) {
-				found[i] = true
+		for _, p := range s.pairs[i-1] {
+			start := q - p.offset
+			if start >= from && start < to && !found[p.needle] && s.matches(b, start, &s.needles[p.needle]) {
+				found[p.needle] = true
 			}
 		}
-		at++
 	}
 }
 
