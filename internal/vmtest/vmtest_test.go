@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,10 @@ import (
 // kernels of the matrix: Debian's cloud kernels, as scripts/kernels fetches them.
 var kernels = []string{"5.10", "6.1", "6.12", "7.2"}
 
-// The test binaries that run in the guest, and with which arguments.
-var suites = []struct{ pkg, args string }{
+// A suite is a test binary that runs in the guest, and its arguments.
+type suite struct{ pkg, args string }
+
+var suites = []suite{
 	{"loader", ""},
 	{"collector", "-test.run=Priv -test.short"},
 	{"internal/conformance", ""},
@@ -28,6 +31,10 @@ var suites = []struct{ pkg, args string }{
 func TestKernels(t *testing.T) {
 	if os.Getenv("RYE_VMTEST") == "" {
 		t.Skip("make vmtest runs this")
+	}
+	suites := suites
+	if only := os.Getenv("RYE_VMTEST_ONLY"); only != "" {
+		suites = slices.DeleteFunc(slices.Clone(suites), func(s suite) bool { return s.pkg != only })
 	}
 	want := kernels
 	if k := os.Getenv("KERNEL"); k != "" {
