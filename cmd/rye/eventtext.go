@@ -124,6 +124,8 @@ func describe(body event.Body) string {
 		return fmt.Sprintf("%s %s %q", b.ID, b.Status, b.Command)
 	case *event.TurnContext:
 		return fmt.Sprintf("%s approvals %s, sandbox %s, network %s", b.Agent, b.ApprovalPolicy, b.Sandbox, b.Network)
+	case *event.ProxyDecision:
+		return fmt.Sprintf("%s %s%s: %s", b.Method, b.Host, b.Path, b.Decision)
 	case *event.RulesLoaded:
 		return fmt.Sprintf("%s: %d rules %s", b.Path, len(b.Rules), b.Error)
 	}
