@@ -2,6 +2,7 @@ package wrapper
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -171,11 +172,23 @@ func incompleteTail(p []byte) int {
 	return 0
 }
 
+// plainEight reports whether eight bytes are all printable ASCII that JSON takes as it is. (v - ones) & ^v & tops is not
+// zero if and only if a byte of v is zero.
+func plainEight(x uint64) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	zero := func(v uint64) uint64 { return (v - ones) & ^v & tops }
+	special := x&tops | (x-0x20*ones)&^x&tops | zero(x^'"'*ones) | zero(x^'\\'*ones) | zero(x^0x7f*ones)
+	return special == 0
+}
+
 // appendJSONString appends text as a JSON string, invalid UTF-8 as U+FFFD a byte.
 func appendJSONString(b, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	for start, i := 0, 0; ; {
+		for i+8 <= len(text) && plainEight(binary.LittleEndian.Uint64(text[i:])) {
+			i += 8
+		}
 		for i < len(text) && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' && text[i] != '\\' {
 			i++
 		}

@@ -2,8 +2,10 @@ package wrapper
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -108,6 +110,43 @@ func TestCastWithoutSize(t *testing.T) {
 	}
 	if h, _ := parseCast(t, b.Bytes()); h["width"] != 80.0 || h["height"] != 24.0 {
 		t.Errorf("header %v", h)
+	}
+}
+
+func TestPlainEight(t *testing.T) {
+	for c := range 256 {
+		for at := range 8 {
+			b := []byte("abcdefgh")
+			b[at] = byte(c)
+			want := c >= 0x20 && c < 0x7f && c != '"' && c != '\\'
+			if got := plainEight(binary.LittleEndian.Uint64(b)); got != want {
+				t.Errorf("plainEight(%q) = %v", b, got)
+			}
+		}
+	}
+}
+
+func BenchmarkCast(b *testing.B) {
+	recording, err := os.ReadFile("testdata/codex-0.171-110x40.raw")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bb := range []struct {
+		name string
+		p    []byte
+	}{{"text", bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog and compiles\r\n"), 70)}, {"codex", recording}} {
+		b.Run(bb.name, func(b *testing.B) {
+			c, err := newCastWriter(io.Discard, castHeader{command: []string{"x"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(bb.p)))
+			for b.Loop() {
+				if err := c.write(item{kind: itemOutput}, bb.p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -7,25 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputRelay copies the pseudo-terminal's output to the user's terminal, in one goroutine: nothing is read
-// while the terminal takes no more, so a program that prints too fast is slowed down as by the terminal itself.
+// outputRelay copies the pseudo-terminal's output to the user's terminal: one goroutine reads, one writes, with a bounded
+// buffer between them. A program that prints too fast is slowed down as by the terminal itself.
 type outputRelay struct {
 	master *ttyFile
 	term   *terminal
-	modes  *modes
-	seen   func(p []byte) // what was read, before it is written
+	seen   func(p []byte) // what was read, at once
 	from   *transfer
 	to     *transfer // nil if the terminal's descriptor blocks
-	done   chan struct{}
+	belt   *conveyor
+	done   chan struct{} // closed when the last byte is written
 
 	ending atomic.Bool // the command has ended
 	closed atomic.Bool // there is no more to read
-	waited time.Duration
-	after  int // bytes read since the end
-
 	bytes  atomic.Uint64
-	last   atomic.Int64 // time of the last read, ns of time.Now().UnixNano
+	last   atomic.Int64 // time of the last read, in ns of Unix time
 	rows   atomic.Int32
+
+	// Of the writing goroutine.
+	modes  *modes
 	uncook uncooker
 	gone   bool // the user's terminal takes nothing any more
 }
@@ -40,7 +40,7 @@ const (
 )
 
 func newOutputRelay(master *ttyFile, term *terminal, seen func([]byte)) (*outputRelay, error) {
-	o := &outputRelay{master: master, term: term, modes: &modes{}, seen: seen, done: make(chan struct{})}
+	o := &outputRelay{master: master, term: term, modes: &modes{}, seen: seen, belt: newConveyor(), done: make(chan struct{})}
 	stop, err := newLatch()
 	if err != nil {
 		return nil, err
@@ -57,48 +57,63 @@ func newOutputRelay(master *ttyFile, term *terminal, seen func([]byte)) (*output
 }
 
 func (o *outputRelay) run() {
-	defer close(o.done)
-	defer func() { o.write(o.uncook.flush(nil)) }()
+	go o.deliver()
+	o.collect()
+	o.belt.close()
+}
+
+// collect reads until the end.
+func (o *outputRelay) collect() {
 	buf := make([]byte, 64<<10)
+	waited, after := time.Duration(0), 0
 	for !o.closed.Load() {
-		ending := o.ending.Load()
-		start := time.Now()
-		n, err := o.from.read(buf, o.patience(ending))
-		if n > 0 {
-			o.relay(buf[:n])
-		}
-		switch err {
-		case nil:
-		case errStopped:
-			o.from.stop.clear() // what for, the flags say
-			continue
-		case errTimeout:
-			if ending {
-				return
-			}
-			o.write(o.uncook.flush(nil))
-		default:
-			// EIO: the last slave is closed. The monitor keeps one open as long as the command runs.
-			return
-		}
+		ending, patience := o.ending.Load(), time.Duration(-1)
 		if ending {
-			o.waited += time.Since(start)
-			if o.after += n; o.after >= bytesAfterEnd || o.waited >= waitAfterEnd {
-				return
-			}
+			patience = quietAfterEnd
+		}
+		start := time.Now()
+		n, err := o.from.read(buf, patience)
+		if ending {
+			waited += time.Since(start)
+			after += n
+		}
+		if n > 0 {
+			o.bytes.Add(uint64(n))
+			o.last.Store(time.Now().UnixNano())
+			o.seen(buf[:n])
+			o.belt.put(buf[:n])
+		}
+		switch {
+		case err == errStopped:
+			o.from.stop.clear() // what for, the flags say
+		case err != nil:
+			// EIO: the last slave is closed, which the monitor puts off until the command has ended. Or all
+			// has been quiet since.
+			return
+		case after >= bytesAfterEnd || waited >= waitAfterEnd:
+			return
 		}
 	}
 }
 
-// patience is how long to wait for the next bytes.
-func (o *outputRelay) patience(ending bool) time.Duration {
-	switch {
-	case ending:
-		return quietAfterEnd
-	case o.uncook.held:
-		return 5 * time.Millisecond
+// deliver writes what was collected.
+func (o *outputRelay) deliver() {
+	defer close(o.done)
+	var p []byte
+	for ok := true; ok; {
+		if o.uncook.held && o.belt.empty() {
+			// The \n that would follow this \r at once is not there.
+			time.Sleep(5 * time.Millisecond)
+			if o.belt.empty() {
+				o.write(o.uncook.flush(nil))
+			}
+		}
+		if p, ok = o.belt.take(p); ok {
+			o.relay(p)
+			o.belt.written()
+		}
 	}
-	return -1
+	o.write(o.uncook.flush(nil))
 }
 
 // end is called once the command has ended.
@@ -116,6 +131,7 @@ func (o *outputRelay) abort() {
 
 // giveUp ends a write that the user's terminal does not take, and all that follow.
 func (o *outputRelay) giveUp() {
+	o.belt.discard()
 	if o.to != nil {
 		o.to.stop.set()
 	}
@@ -129,9 +145,6 @@ func (o *outputRelay) close() {
 }
 
 func (o *outputRelay) relay(p []byte) {
-	o.bytes.Add(uint64(len(p)))
-	o.last.Store(time.Now().UnixNano())
-	o.seen(p)
 	o.modes.rows = int(o.rows.Load())
 	o.modes.write(p)
 	if o.modes.takeChanged() {
@@ -174,7 +187,7 @@ func (o *outputRelay) settle() {
 	const quiet = 15 * time.Millisecond
 	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
 		time.Sleep(quiet / 3)
-		if time.Since(time.Unix(0, o.last.Load())) >= quiet {
+		if time.Since(time.Unix(0, o.last.Load())) >= quiet && o.belt.empty() {
 			return
 		}
 	}

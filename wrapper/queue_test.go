@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -30,35 +31,133 @@ func TestQueueOrder(t *testing.T) {
 	}
 }
 
-// TestQueueOverflow: what does not fit is counted per kind and told with the next item of that kind; a flood of output
-// leaves room for input and sizes.
+// TestQueueOverflow: output that does not fit is one gap, with the newest of it after; the reader is told the size.
 func TestQueueOverflow(t *testing.T) {
-	q := newQueue(800)
-	for range 20 {
-		q.put(itemOutput, bytes.Repeat([]byte("o"), 100), 1)
+	q := newQueue(8 * maxTail)
+	piece := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000) }
+	const pieces = 2000
+	for i := range pieces {
+		q.put(itemOutput, piece(i), uint64(i))
 	}
-	q.put(itemInput, []byte("key"), 2)
-	q.putSize(1, 1, 3)
-	kept, input := 0, 0
-	for q.n > 0 {
-		it, p, _ := q.take(nil)
-		switch it.kind {
-		case itemOutput:
-			kept += len(p)
-			if it.skipped != 0 {
-				t.Errorf("item says %d bytes before it were skipped", it.skipped)
+	q.close()
+	at, gaps, lastTime := 0, 0, uint64(0)
+	for {
+		it, p, ok := q.take(nil)
+		if !ok {
+			break
+		}
+		if it.skipped > 0 {
+			gaps++
+			at += int(it.skipped)
+		}
+		for i, c := range p {
+			if want := byte((at + i) / 1000); c != want {
+				t.Fatalf("byte %d is of piece %d, want %d", at+i, c, want)
 			}
-		case itemInput:
-			input += len(p)
+		}
+		at += len(p)
+		lastTime = it.time
+	}
+	if at != pieces*1000 || gaps != 1 || lastTime != pieces-1 {
+		t.Errorf("%d bytes accounted for in %d gaps, last time %d", at, gaps, lastTime)
+	}
+}
+
+// TestQueueOverflowOrder: what the user does during a flood finds room, and comes after the newest output before it.
+func TestQueueOverflowOrder(t *testing.T) {
+	q := newQueue(16 * maxTail)
+	flood := func(c byte) {
+		for range 40 {
+			q.put(itemOutput, bytes.Repeat([]byte{c}, maxTail), 1)
+		}
+		q.put(itemOutput, []byte("newest "+string(c)), 1)
+	}
+	flood('a')
+	q.put(itemInput, []byte("key"), 2)
+	flood('b')
+	q.putSize(9, 9, 3)
+	q.putIdle(4) // there is something waiting
+	q.close()
+	var story []string
+	for {
+		it, p, ok := q.take(nil)
+		if !ok {
+			break
+		}
+		switch {
+		case it.kind == itemOutput && it.skipped > 0:
+			story = append(story, "gap", string(p[max(0, len(p)-8):]))
+		case it.kind != itemOutput:
+			story = append(story, fmt.Sprint(it.kind))
 		}
 	}
-	if kept != 700 || input != 3 {
-		t.Errorf("kept %d bytes of output, %d of input; want 700 and 3", kept, input)
+	if got, want := strings.Join(story, ","), "gap,newest a,1,gap,newest b,2"; got != want {
+		t.Errorf("story %q, want %q", got, want)
 	}
-	q.put(itemOutput, []byte("next"), 4)
-	if it, p, _ := q.take(nil); it.skipped != 1300 || string(p) != "next" {
-		t.Errorf("after the flood: %+v %q", it, p)
+}
+
+// TestQueueRest: in a flood the reader rests, until the flood pauses, something else happens, or the queue is closed.
+func TestQueueRest(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		stop func(q *queue)
+	}{
+		{"quiet", func(*queue) {}},
+		{"input", func(q *queue) { q.put(itemInput, []byte("key"), 2) }},
+		{"closed", func(q *queue) { q.close() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := newQueue(16 * maxTail)
+			q.rest = time.Minute
+			stop := make(chan struct{})
+			flood := make(chan struct{})
+			go func() {
+				defer close(flood)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						q.put(itemOutput, make([]byte, maxTail), 1)
+						time.Sleep(time.Millisecond)
+					}
+				}
+			}()
+			for range 40 {
+				q.put(itemOutput, make([]byte, maxTail), 1)
+			}
+			rested := make(chan struct{})
+			go func() {
+				defer close(rested)
+				for {
+					if it, _, ok := q.take(nil); !ok || it.skipped > 0 {
+						return
+					}
+				}
+			}()
+			select {
+			case <-rested:
+				t.Fatal("no rest")
+			case <-time.After(150 * time.Millisecond):
+			}
+			if tt.name == "quiet" {
+				close(stop)
+			} else {
+				defer close(stop)
+			}
+			tt.stop(q)
+			select {
+			case <-rested:
+			case <-time.After(patienceInTests):
+				t.Fatal("rests on")
+			}
+		})
 	}
+}
+
+// TestQueueInputOverflow: lost input is counted too.
+func TestQueueInputOverflow(t *testing.T) {
+	q := newQueue(800)
 	for range 20 {
 		q.put(itemInput, bytes.Repeat([]byte("i"), 100), 5)
 	}
@@ -84,9 +183,6 @@ func TestQueueManyItems(t *testing.T) {
 		q.put(itemOutput, []byte("o"), 1)
 		q.put(itemInput, []byte("i"), 1)
 		q.putSize(i, 1, 1)
-		if i == 10 {
-			q.putSize(1, 1, 1)
-		}
 	}
 	q.close()
 	var n, told, last int
@@ -108,15 +204,15 @@ func TestQueueManyItems(t *testing.T) {
 
 // TestQueueConcurrent: bytes come out in order and whole, or are accounted for.
 func TestQueueConcurrent(t *testing.T) {
-	q := newQueue(4 << 10)
+	q := newQueue(1 << 17)
 	r := rand.New(rand.NewPCG(1, 2))
-	sent := make([]byte, 200_000)
+	sent := make([]byte, 2_000_000)
 	for i := range sent {
 		sent[i] = byte(r.Uint32())
 	}
 	go func() {
 		for p := sent; len(p) > 0; {
-			n := min(1+int(p[0])*4, len(p))
+			n := min(1+int(p[0])*16, len(p))
 			q.put(itemOutput, p[:n], 1)
 			p = p[n:]
 			if n%7 == 0 {

@@ -126,9 +126,9 @@ func (s *Session) begin() error {
 }
 
 // pipeline reports whether other programs of a shell pipeline may want the keyboard, as less does in
-// "rye wrap -- git log | less".
+// "rye wrap -- git log | less". Standard error does not count: it goes to programs like tee.
 func pipeline(std [3]*os.File) bool {
-	for _, f := range std {
+	for _, f := range std[:2] {
 		var st unix.Stat_t
 		if unix.Fstat(int(f.Fd()), &st) == nil && (st.Mode&unix.S_IFMT == unix.S_IFIFO || st.Mode&unix.S_IFMT == unix.S_IFSOCK) {
 			return true
