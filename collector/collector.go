@@ -38,6 +38,7 @@ type Collector struct {
 	open    map[event.ProcessKey]map[bpf.ProbeRepeatKey]event.Event
 	exe     map[event.ProcessKey]string
 	stop    atomic.Bool
+	flushed chan struct{} // Run has read what was in the ring at a Kick
 	read    uint64
 	garbled uint64 // records that did not decode: a bug, counted and reported as loss
 	told    []uint64
@@ -53,7 +54,7 @@ func New(k Kernel, sink func(event.Event) error) (*Collector, error) {
 		kernel: k, reader: r, sink: sink,
 		open: map[event.ProcessKey]map[bpf.ProbeRepeatKey]event.Event{},
 		exe:  map[event.ProcessKey]string{},
-		told: make([]uint64, bpf.ProbeEventTypeEVENT_TYPE_MAX),
+		told: make([]uint64, bpf.ProbeEventTypeEVENT_TYPE_MAX), flushed: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -79,6 +80,10 @@ func (c *Collector) Run() error {
 			if c.stop.Load() {
 				return c.finish()
 			}
+			select {
+			case c.flushed <- struct{}{}:
+			default:
+			}
 		case errors.Is(err, ringbuf.ErrClosed):
 			return nil
 		default:
@@ -89,6 +94,24 @@ func (c *Collector) Run() error {
 
 // Kick makes Run read now what is in the ring, without waiting for the next poll.
 func (c *Collector) Kick() error { return c.reader.Flush() }
+
+// Barrier returns when everything that was in the ring at the call has been handed on. Who asks what
+// happened so far must wait for it: Run may be behind.
+func (c *Collector) Barrier(patience time.Duration) error {
+	select {
+	case <-c.flushed: // of an earlier Kick
+	default:
+	}
+	if err := c.reader.Flush(); err != nil {
+		return fmt.Errorf("flush ring buffer: %w", err)
+	}
+	select {
+	case <-c.flushed:
+		return nil
+	case <-time.After(patience):
+		return errors.New("the ring buffer was not read in time")
+	}
+}
 
 // Stop makes Run return once the ring is empty.
 func (c *Collector) Stop() error {

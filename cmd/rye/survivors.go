@@ -17,7 +17,11 @@ func (w *witness) stragglers(patience time.Duration) []event.Survivor {
 	deadline := time.Now().Add(patience)
 	for {
 		if w.obs.coll != nil {
-			w.obs.coll.Kick()
+			// What the command started may have left the cgroup: then only its events tell of it, and they
+			// must have been read.
+			if err := w.obs.coll.Barrier(10 * time.Second); err != nil {
+				w.degrade(err.Error())
+			}
 		}
 		left := w.alive()
 		waitFor := slices.ContainsFunc(left, func(s event.Survivor) bool { return s.Role != roleDaemon })
