@@ -3,10 +3,8 @@ package wrapper
 import (
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,16 +19,6 @@ func init() {
 	if isMonitor() {
 		os.Exit(monitorMain(0))
 	}
-}
-
-// dropCapabilities gives up what file capabilities on this executable brought back at its exec: the monitor
-// has no use for them. What root's command may do does not change, an exec gives root everything again.
-// Nothing depends on it succeeding (it cannot in a build with cgo), so it is not reported.
-func dropCapabilities() {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&none[0])), 0)
-	runtime.KeepAlive(&none)
 }
 
 func isMonitor() bool { return len(os.Args) == 1 && os.Args[0] == monitorName }

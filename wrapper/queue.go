@@ -44,6 +44,7 @@ type queue struct {
 	tail      []byte // the newest of it
 	tailTime  uint64
 	lostInput uint64
+	others    uint64 // input and sizes, ever
 
 	woke  time.Time     // when the reader last had to be woken
 	rest  time.Duration // of the reader in a flood, see pause
@@ -70,6 +71,7 @@ func (q *queue) put(kind itemKind, p []byte, timeNS uint64) {
 		q.putOutput(p, timeNS)
 		return
 	}
+	q.others++
 	q.catchUp()
 	if !q.fits(len(p), len(q.ring), maxItems-1) { // the last place is for a size
 		q.lostInput += uint64(len(p))
@@ -80,7 +82,7 @@ func (q *queue) put(kind itemKind, p []byte, timeNS uint64) {
 }
 
 func (q *queue) putOutput(p []byte, timeNS uint64) {
-	if q.lost == 0 && q.fits(len(p), len(q.ring)-len(q.ring)/8, maxItems-maxItems/8) {
+	if q.lost == 0 && q.fits(len(p), q.limit(), maxItems-maxItems/8) {
 		q.push(item{kind: itemOutput, time: timeNS}, p)
 		return
 	}
@@ -110,6 +112,7 @@ func (q *queue) fits(n, bytes, items int) bool { return q.used+n <= bytes && q.n
 func (q *queue) putSize(cols, rows int, timeNS uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.others++
 	q.catchUp()
 	it := item{kind: itemResize, time: timeNS, cols: cols, rows: rows}
 	if q.n > 0 {
@@ -167,18 +170,28 @@ func (q *queue) take(buf []byte) (item, []byte, bool) {
 	if q.n == 0 { // start over: most sessions then never touch most of the memory
 		q.head, q.first = 0, 0
 	}
-	if q.used <= len(q.ring)/8 && q.lost > 0 {
+	if q.used <= q.limit()/4 && q.lost > 0 {
 		q.pause()
 		q.catchUp()
 	}
 	return it, buf, true
 }
 
+// limit is how much output may wait. After a gap in a flood it is little: more of the flood would only be work.
+func (q *queue) limit() int {
+	most := len(q.ring) - len(q.ring)/8
+	if q.rest > 0 && time.Since(q.flood) < q.rest {
+		return most / 8
+	}
+	return most
+}
+
 // pause lets the reader rest in a flood that it cannot follow. Nobody can: what matters is the picture at its end, or
 // when the user does something. So it waits for a moment of quiet, for anything but output, or for q.rest.
 func (q *queue) pause() {
 	const step, quiet = 25 * time.Millisecond, 50 * time.Millisecond
-	for end := time.Now().Add(q.rest); time.Now().Before(end) && !q.closed && q.lost > 0 && time.Since(q.flood) < quiet; {
+	others := q.others
+	for end := time.Now().Add(q.rest); time.Now().Before(end) && !q.closed && q.others == others && time.Since(q.flood) < quiet; {
 		q.mu.Unlock()
 		time.Sleep(step)
 		q.mu.Lock()
