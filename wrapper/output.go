@@ -21,7 +21,6 @@ type outputRelay struct {
 	ending atomic.Bool // the command has ended
 	closed atomic.Bool // there is no more to read
 	bytes  atomic.Uint64
-	last   atomic.Int64 // time of the last read, in ns of Unix time
 	rows   atomic.Int32
 
 	// Of the writing goroutine.
@@ -79,7 +78,6 @@ func (o *outputRelay) collect() {
 		}
 		if n > 0 {
 			o.bytes.Add(uint64(n))
-			o.last.Store(time.Now().UnixNano())
 			o.seen(buf[:n])
 			o.belt.put(buf[:n])
 		}
@@ -182,15 +180,21 @@ func (o *outputRelay) transmit(p []byte) error {
 	return nil
 }
 
-// settle waits until what the command has written is on the user's terminal, as far as can be told.
+// settle waits until what the command has written is on the user's terminal. A terminal that takes nothing ends it.
 func (o *outputRelay) settle() {
-	const quiet = 15 * time.Millisecond
-	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
-		time.Sleep(quiet / 3)
-		if time.Since(time.Unix(0, o.last.Load())) >= quiet && o.belt.empty() {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		// In this order: nothing more in the kernel, where poll waits for what is on its way through the line
+		// discipline; nothing in the hands of the reader; nothing with the writer.
+		if !o.readable() && o.from.idle.Load() && o.belt.empty() {
 			return
 		}
 	}
+}
+
+func (o *outputRelay) readable() bool {
+	fds := []unix.PollFd{{Fd: int32(o.from.fd), Events: unix.POLLIN}}
+	n, _ := unix.Poll(fds, 0)
+	return n > 0
 }
 
 // cookedTwice reports whether both terminals turn \n into \r\n.

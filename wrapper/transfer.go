@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -21,6 +22,7 @@ type transfer struct {
 
 	last time.Time // of the last transfer
 	spin bool
+	idle atomic.Bool // waiting, with nothing taken from the descriptor that the caller has not got
 }
 
 const (
@@ -100,7 +102,9 @@ func (t *transfer) wait(event int16, timeout time.Duration) error {
 		ms = int((timeout + time.Millisecond - 1) / time.Millisecond)
 	}
 	fds := [2]unix.PollFd{{Fd: int32(t.fd), Events: event}, {Fd: int32(t.stop.fd), Events: unix.POLLIN}}
+	t.idle.Store(true)
 	n, err := unix.Poll(fds[:], ms)
+	t.idle.Store(false)
 	switch {
 	case err == unix.EINTR:
 		return nil // tried again: a signal must not end a wait, and timeouts here need not be exact
