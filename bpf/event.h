@@ -10,7 +10,7 @@
 #ifndef RYE_EVENT_H
 #define RYE_EVENT_H
 
-#define EVENT_ABI 1
+#define EVENT_ABI 2
 
 #define PATH_CAP 4096      /* longest path kept; longer ones keep their end and are flagged */
 #define ARGV_CAP 131072    /* longest argv block kept */
@@ -52,6 +52,8 @@ enum event_flag {
 	FLAG_ABSTRACT = 1 << 15,        /* unix socket in the abstract name space */
 	FLAG_PATH2_UNREADABLE = 1 << 16,
 	FLAG_NO_RESULT = 1 << 17,       /* seen before the call's result was known */
+	FLAG_RECEIVED = 1 << 18,        /* not opened or connected: handed over by another process */
+	FLAG_MAPPED = 1 << 19,          /* an open_event of a file mapped as program code */
 };
 
 enum path_op {
@@ -160,6 +162,10 @@ struct ipc_event {
 	__s32 result;
 	__u32 path_len; /* tail: socket path, peer's executable */
 	__u32 exe_len;
+	__u64 key_lo; /* repeat table key of a datagram destination, 0 for none */
+	__u64 key_hi;
+	__u32 access;
+	__u32 pad;
 };
 
 struct cgroup_event {
@@ -178,6 +184,8 @@ struct pathop_event {
 	__u32 path_len;
 	__u32 base2_len;
 	__u32 path2_len;
+	__u64 dev; /* of the object named first, 0 when only the name is known */
+	__u64 ino;
 };
 
 struct escape_event {
@@ -237,9 +245,9 @@ _Static_assert(sizeof(struct exec_failed_event) == 56, "layout");
 _Static_assert(sizeof(struct exit_event) == 56, "layout");
 _Static_assert(sizeof(struct open_event) == 112, "layout");
 _Static_assert(sizeof(struct connect_event) == 120, "layout");
-_Static_assert(sizeof(struct ipc_event) == 88, "layout");
+_Static_assert(sizeof(struct ipc_event) == 112, "layout");
 _Static_assert(sizeof(struct cgroup_event) == 80, "layout");
-_Static_assert(sizeof(struct pathop_event) == 72, "layout");
+_Static_assert(sizeof(struct pathop_event) == 88, "layout");
 _Static_assert(sizeof(struct escape_event) == 88, "layout");
 _Static_assert(sizeof(struct repeat_key) == 40, "layout");
 #endif

@@ -42,7 +42,7 @@ static __always_inline void emitted_first(struct repeat_key *k)
 		*(volatile __u64 *)&c->emitted = 1;
 }
 
-static __always_inline int open_failed(struct task_struct *task, long ret, int dirfd, const void *path, __u32 oflags, __u32 hflags)
+static __always_inline int open_failed(struct task_struct *task, long ret, int dirfd, const void *path, bool user, __u32 oflags, __u32 hflags)
 {
 	struct scratch *s;
 	struct open_event *e;
@@ -65,7 +65,7 @@ static __always_inline int open_failed(struct task_struct *task, long ret, int d
 	e->result = ret;
 	e->base_len = append_base(s, at, task, dirfd);
 	at += e->base_len;
-	n = append_user_str(s, at, path);
+	n = user ? append_user_str(s, at, path) : append_kernel_str(s, at, path);
 	if (n < 0) {
 		e->h.flags |= FLAG_PATH_UNREADABLE;
 		n = 0;
@@ -90,7 +90,7 @@ static __always_inline int opened(struct task_struct *task, struct file *f, __u3
 	k.lo = (__u64)dentry;
 	k.hi = BPF_CORE_READ(inode, i_ino);
 	k.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	k.access = (f_flags & (O_ACCMODE_ | O_PATH_)) | (oflags & O_TRUNC_) | (f_mode & FMODE_CREATED ? 1 << 31 : 0);
+	k.access = (hflags & (FLAG_RECEIVED | FLAG_MAPPED)) << 8 | (f_flags & (O_ACCMODE_ | O_PATH_)) | (oflags & O_TRUNC_) | (f_mode & FMODE_CREATED ? 1 << 31 : 0);
 	if (counted(&k, &hflags))
 		return 0;
 
@@ -130,7 +130,7 @@ static __always_inline int on_open(struct task_struct *task, long ret, int dirfd
 	struct file *f;
 
 	if (ret < 0)
-		return open_failed(task, ret, dirfd, path, oflags, hflags);
+		return open_failed(task, ret, dirfd, path, true, oflags, hflags);
 	f = fd_file(task, ret);
 	if (!f) { /* another thread closed it before the call returned */
 		count_lost(EVENT_OPEN);
@@ -139,8 +139,57 @@ static __always_inline int on_open(struct task_struct *task, long ret, int dirfd
 	return opened(task, f, oflags, hflags);
 }
 
-/* Names that were unlinked, renamed and so on. These hooks see the call, not the object, so the strings
- * are the caller's own, read when the call returned: flagged as such. */
+/* Where a hook has seen which names a call is about, they wait here for its result. */
+#define STASH_CAP (sizeof(struct pathop_event) + 2 * PATH_CAP)
+
+struct stash { __u8 rec[STASH_CAP]; };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64); /* calls under way at the same time */
+	__type(key, __u64);      /* the task */
+	__type(value, struct stash);
+} stashes SEC(".maps");
+
+bool names_hooked; /* set by the loader: name hooks are attached */
+
+/* forget_stash: hooks also run where no name operation returns (an open that truncates, a failed bind). */
+static __always_inline void forget_stash(struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+
+	if (names_hooked)
+		bpf_map_delete_elem(&stashes, &key);
+}
+
+/* finish_stash adds the result to what the hook saw. */
+static __noinline int finish_stash(struct task_struct *task, enum path_op op, long ret, __u32 hflags)
+{
+	__u64 key = (__u64)task, size;
+	struct stash *st = bpf_map_lookup_elem(&stashes, &key);
+	struct pathop_event *e;
+
+	if (!st)
+		return 0;
+	e = (void *)st->rec;
+	if (e->op != op) {
+		bpf_map_delete_elem(&stashes, &key);
+		return 0;
+	}
+	e->h.flags = (e->h.flags & ~FLAG_NO_RESULT) | hflags;
+	e->result = ret;
+	size = e->h.size;
+	CLAMP(size, STASH_CAP);
+	if (bpf_ringbuf_output(&events, st, size, wakeup(false)))
+		count_lost(EVENT_PATHOP);
+	else
+		__sync_fetch_and_add(&emitted[EVENT_PATHOP], 1);
+	bpf_map_delete_elem(&stashes, &key);
+	return 1;
+}
+
+/* Names that were unlinked, renamed and so on. Where no hook told which objects are meant, the strings are
+ * the caller's own, read when the call returned: flagged as such. */
 static __always_inline int on_pathop(struct task_struct *task, long ret, enum path_op op, int dirfd, const void *path,
 				     int dirfd2, const void *path2, __u32 hflags)
 {
@@ -149,6 +198,8 @@ static __always_inline int on_pathop(struct task_struct *task, long ret, enum pa
 	__u64 at = sizeof(*e);
 	long n;
 
+	if (names_hooked && finish_stash(task, op, ret, hflags))
+		return 0;
 	if (ret == -2 || ret == -20 || ret == -17) /* ENOENT, ENOTDIR, EEXIST: nothing happened */
 		return 0;
 	s = grab(EVENT_PATHOP);
@@ -162,13 +213,17 @@ static __always_inline int on_pathop(struct task_struct *task, long ret, enum pa
 	e->result = ret;
 	e->base_len = op == OP_SYMLINK ? 0 : append_base(s, at, task, dirfd);
 	at += e->base_len;
-	n = append_user_str(s, at, path);
-	if (n < 0) {
-		e->h.flags |= FLAG_PATH_UNREADABLE;
-		n = 0;
+	if (path) {
+		n = append_user_str(s, at, path);
+		if (n < 0) {
+			e->h.flags |= FLAG_PATH_UNREADABLE;
+			n = 0;
+		}
+		e->path_len = n;
+		at += n;
+	} else {
+		e->h.flags &= ~FLAG_PATH_FROM_USER; /* the descriptor's file is the object */
 	}
-	e->path_len = n;
-	at += n;
 	if (path2) {
 		e->base2_len = append_base(s, at, task, dirfd2);
 		at += e->base2_len;
@@ -183,5 +238,52 @@ static __always_inline int on_pathop(struct task_struct *task, long ret, enum pa
 	emit(s->rec, EVENT_PATHOP, at, false);
 	release(s);
 	return 0;
+}
+
+#define PROT_EXEC_ 4
+#define MAP_ANONYMOUS_ 0x20
+#define AT_BASE_ 7
+#define AUXV_PAIRS 24
+
+/* loads_programs: was this program started without an interpreter? Then it is a program loader (ld.so run
+ * as a command) or static, and files that it maps as code are programs that no exec shows. */
+static __always_inline bool loads_programs(struct task_struct *task)
+{
+	struct scratch *s = grab(EVENT_OPEN);
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	bool is = true;
+	int i;
+
+	if (!s)
+		return true;
+	if (read_kernel(s->rec, AUXV_PAIRS * 16, (void *)mm + bpf_core_field_offset(struct mm_struct, saved_auxv)))
+		goto out;
+	for (i = 0; i < AUXV_PAIRS; i++) {
+		__u64 *pair = (__u64 *)&s->rec[i * 16];
+
+		if (pair[0] == 0)
+			break;
+		if (pair[0] == AT_BASE_) {
+			is = pair[1] == 0;
+			break;
+		}
+	}
+out:
+	release(s);
+	return is;
+}
+
+static __noinline int on_map(struct task_struct *task, long ret, struct args *g, __u32 hflags)
+{
+	struct file *f;
+
+	if (ret < 0 && ret > -4096)
+		return 0;
+	f = fd_file(task, (int)g->a[4]);
+	if (!f)
+		return 0;
+	if (BPF_CORE_READ(f, f_inode, i_nlink) != 0 && !loads_programs(task))
+		return 0;
+	return opened(task, f, 0, hflags | FLAG_MAPPED);
 }
 #endif

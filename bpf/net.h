@@ -99,12 +99,34 @@ static __always_inline void fill_remote(struct connect_event *e, struct note *n)
 	e->protocol = n->protocol;
 }
 
+/* destination handles one on the way out: most wait, as a note, for the call's result. A datagram has no
+ * return to wait for that would say more; an io_uring worker never returns. */
+static __noinline int destination(struct task_struct *task, struct note *n, bool datagram)
+{
+	__u64 key = (__u64)task;
+
+	if (datagram || BPF_CORE_READ(task, flags) & PF_IO_WORKER) {
+		struct connect_event e = {};
+
+		start_header(&e.h, EVENT_CONNECT, task);
+		e.h.flags = FLAG_NO_RESULT;
+		if (BPF_CORE_READ(task, flags) & PF_IO_WORKER)
+			e.h.flags |= FLAG_IO_URING;
+		fill_remote(&e, n);
+		if (datagram && datagram_repeat(&e))
+			return 0;
+		emit_connect(&e, datagram);
+		return 0;
+	}
+	bpf_map_update_elem(&notes, &key, n, BPF_ANY);
+	return 0;
+}
+
 /* before_send runs inside the cgroup hooks. */
 static __always_inline int before_send(struct bpf_sock_addr *ctx, bool v6, bool datagram)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct note n = {};
-	__u64 key = (__u64)task;
 
 	if (v6) {
 		__u32 *a = (__u32 *)n.remote;
@@ -121,21 +143,7 @@ static __always_inline int before_send(struct bpf_sock_addr *ctx, bool v6, bool 
 	n.sock_type = ctx->type;
 	n.protocol = ctx->protocol;
 
-	/* A datagram has no return to wait for that would say more; an io_uring worker never returns. */
-	if (datagram || BPF_CORE_READ(task, flags) & PF_IO_WORKER) {
-		struct connect_event e = {};
-
-		start_header(&e.h, EVENT_CONNECT, task);
-		e.h.flags = FLAG_NO_RESULT;
-		if (BPF_CORE_READ(task, flags) & PF_IO_WORKER)
-			e.h.flags |= FLAG_IO_URING;
-		fill_remote(&e, &n);
-		if (datagram && datagram_repeat(&e))
-			return 1;
-		emit_connect(&e, datagram);
-		return 1;
-	}
-	bpf_map_update_elem(&notes, &key, &n, BPF_ANY);
+	destination(task, &n, datagram);
 	return 1;
 }
 
@@ -173,58 +181,62 @@ static __always_inline struct task_struct *pid_leader(struct pid *pid)
 	return (void *)first - bpf_core_field_offset(struct task_struct, pid_links[1]);
 }
 
-/* A function of its own, for its stack. Five arguments are all there are: the caller's length and the
- * record's flags share one. */
-static __noinline int unix_connected(struct task_struct *task, struct sock *sk, long ret, const void *uaddr, __u64 packed)
+bool unix_hooked; /* set by the loader: hooks report what was joined */
+
+#define UNIX_PACK(type, flags) ((__u64)(type) << 32 | (__u32)(flags))
+
+static __always_inline void unix_name(struct scratch *s, struct ipc_event *e, const void *from, __u64 len, bool user)
 {
-	__u64 ulen = packed >> 32;
-	__u32 hflags = packed;
-	struct unix_sock *peer = (void *)BPF_CORE_READ((struct unix_sock *)sk, peer);
-	struct scratch *s = grab(EVENT_IPC);
+	e->path_len = 0;
+	if (len > 2) {
+		len -= 2; /* sun_family */
+		CLAMP(len, 108);
+		if (user ? !read_user(&s->rec[sizeof(*e)], len, from + 2) : !read_kernel(&s->rec[sizeof(*e)], len, from + 2))
+			e->path_len = len;
+	}
+	if (!e->path_len)
+		e->h.flags |= FLAG_PATH_UNREADABLE;
+	else if (!s->rec[sizeof(*e)])
+		e->h.flags |= FLAG_ABSTRACT;
+}
+
+/* unix_record reports a unix socket joined to peer. knows is the socket whose sk_peer_pid is the listener:
+ * the listening one itself, or the client's end. receiver: what to count repeats of datagrams by, or 0.
+ * A function of its own, for its stack; five arguments are all there are, so type and flags share one. */
+static __noinline int unix_record(struct task_struct *task, struct sock *peer, struct sock *knows, __u64 receiver, __u64 packed)
+{
+	__u32 type = packed >> 32, hflags = packed;
+	struct scratch *s;
 	struct task_struct *other = NULL;
+	struct unix_address *addr;
+	struct repeat_key k = {};
 	struct ipc_event *e;
-	__u64 at = sizeof(*e), len = 0;
+	__u64 at = sizeof(*e);
 	struct pid *pid;
 
+	if (receiver) {
+		key_of(task, &k.proc);
+		k.lo = receiver;
+		k.access = 1 << 29;
+		if (counted(&k, &hflags))
+			return 0;
+	}
+	s = grab(EVENT_IPC);
 	if (!s)
 		return 0;
 	e = (void *)s->rec;
 	__builtin_memset(e, 0, sizeof(*e));
 	start_header(&e->h, EVENT_IPC, task);
 	e->h.flags = hflags;
-	e->sock_type = BPF_CORE_READ(sk, sk_type);
-	e->result = ret;
-	if (ret == 0 && peer) {
-		struct unix_address *addr = BPF_CORE_READ(peer, addr);
-
-		len = BPF_CORE_READ(addr, len);
-		if (len > 2) {
-			len -= 2; /* sun_family */
-			CLAMP(len, 108);
-			if (read_kernel(&s->rec[sizeof(*e)], len, (void *)addr + bpf_core_field_offset(struct unix_address, name) + 2))
-				len = 0;
-		} else {
-			len = 0;
-		}
-		/* the listener, as of its listen call */
-		pid = BPF_CORE_READ(sk, sk_peer_pid);
-		if (pid)
-			other = pid_leader(pid);
-	} else {
-		e->h.flags |= FLAG_PATH_FROM_USER;
-		if (ulen > 2) {
-			len = ulen - 2;
-			CLAMP(len, 108);
-			if (read_user(&s->rec[sizeof(*e)], len, uaddr + 2))
-				len = 0;
-		}
-	}
-	if (!len)
-		e->h.flags |= FLAG_PATH_UNREADABLE;
-	else if (!s->rec[sizeof(*e)])
-		e->h.flags |= FLAG_ABSTRACT;
-	e->path_len = len;
-	at += len;
+	e->sock_type = type;
+	e->key_lo = k.lo;
+	e->access = k.access;
+	addr = BPF_CORE_READ((struct unix_sock *)peer, addr);
+	unix_name(s, e, (void *)addr + bpf_core_field_offset(struct unix_address, name), addr ? BPF_CORE_READ(addr, len) : 0, false);
+	at += e->path_len;
+	pid = BPF_CORE_READ(knows, sk_peer_pid); /* the listener, as of its listen call */
+	if (pid)
+		other = pid_leader(pid);
 	if (other) {
 		struct file *exe = BPF_CORE_READ(other, mm, exe_file);
 
@@ -243,9 +255,48 @@ static __noinline int unix_connected(struct task_struct *task, struct sock *sk, 
 		}
 	}
 	/* User space decides at once whether the peer acts for the session and must be recorded too. */
-	emit(s->rec, EVENT_IPC, at, true);
+	if (emit(s->rec, EVENT_IPC, at, true) && receiver && !(hflags & FLAG_UNCOUNTED))
+		emitted_first(&k);
 	release(s);
 	return 0;
+}
+
+/* unix_failed is a connect that came to nothing: only the caller knows the name. */
+static __noinline int unix_failed(struct task_struct *task, struct sock *sk, long ret, const void *uaddr, __u64 packed)
+{
+	struct scratch *s = grab(EVENT_IPC);
+	struct ipc_event *e;
+
+	if (!s)
+		return 0;
+	e = (void *)s->rec;
+	__builtin_memset(e, 0, sizeof(*e));
+	start_header(&e->h, EVENT_IPC, task);
+	e->h.flags = (__u32)packed | FLAG_PATH_FROM_USER;
+	e->sock_type = BPF_CORE_READ(sk, sk_type);
+	e->result = ret;
+	unix_name(s, e, uaddr, packed >> 32, true);
+	emit(s->rec, EVENT_IPC, sizeof(*e) + e->path_len, true);
+	release(s);
+	return 0;
+}
+
+static __always_inline int unix_connected(struct task_struct *task, struct sock *sk, long ret, const void *uaddr, __u64 ulen, __u32 hflags)
+{
+	struct sock *peer = BPF_CORE_READ((struct unix_sock *)sk, peer);
+
+	if (ret || !peer)
+		return unix_failed(task, sk, ret, uaddr, ulen << 32 | hflags);
+	return unix_hooked ? 0 : unix_record(task, peer, sk, 0, UNIX_PACK(BPF_CORE_READ(sk, sk_type), hflags));
+}
+
+static __always_inline void remote_address(struct connect_event *e, struct sock *sk)
+{
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6)
+		BPF_CORE_READ_INTO(&e->remote, sk, __sk_common.skc_v6_daddr);
+	else
+		bpf_probe_read_kernel(e->remote, 4, __builtin_preserve_access_index(&sk->__sk_common.skc_daddr));
+	e->remote_port = swap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
 }
 
 /* on_send completes connect, sendto and sendmsg. is_connect: the call names a destination even when no
@@ -263,7 +314,7 @@ static __always_inline int on_send(struct task_struct *task, long ret, long fd, 
 	if (!sk)
 		goto done;
 	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_UNIX)
-		return unix_connected(task, sk, ret, uaddr, ulen << 32 | hflags);
+		return is_connect ? unix_connected(task, sk, ret, uaddr, ulen, hflags) : 0;
 
 	start_header(&e.h, EVENT_CONNECT, task);
 	e.h.flags = hflags;
@@ -277,11 +328,7 @@ static __always_inline int on_send(struct task_struct *task, long ret, long fd, 
 		e.sock_type = BPF_CORE_READ(sk, sk_type);
 		e.protocol = BPF_CORE_READ(sk, sk_protocol);
 		if (ret == 0 || ret == -EINPROGRESS) {
-			if (e.family == AF_INET6)
-				BPF_CORE_READ_INTO(&e.remote, sk, __sk_common.skc_v6_daddr);
-			else
-				bpf_probe_read_kernel(e.remote, 4, __builtin_preserve_access_index(&sk->__sk_common.skc_daddr));
-			e.remote_port = swap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
+			remote_address(&e, sk);
 		} else { /* a failed connect leaves no address on the socket */
 			__u16 port = 0;
 

@@ -93,6 +93,8 @@ const (
 	ProbeEventFlagFLAG_ABSTRACT         ProbeEventFlag = 32768
 	ProbeEventFlagFLAG_PATH2UNREADABLE  ProbeEventFlag = 65536
 	ProbeEventFlagFLAG_NO_RESULT        ProbeEventFlag = 131072
+	ProbeEventFlagFLAG_RECEIVED         ProbeEventFlag = 262144
+	ProbeEventFlagFLAG_MAPPED           ProbeEventFlag = 524288
 )
 
 type ProbeEventHeader struct {
@@ -176,6 +178,10 @@ type ProbeIpcEvent struct {
 	Result     int32
 	PathLen    uint32
 	ExeLen     uint32
+	KeyLo      uint64
+	KeyHi      uint64
+	Access     uint32
+	Pad        uint32
 }
 
 type ProbeMember struct {
@@ -236,6 +242,8 @@ type ProbePathopEvent struct {
 	PathLen  uint32
 	Base2Len uint32
 	Path2Len uint32
+	Dev      uint64
+	Ino      uint64
 }
 
 type ProbeProcKey struct {
@@ -264,28 +272,81 @@ type ProbeRepeatKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	ProbeMapEvents            = "events"
-	ProbeMapMembers           = "members"
-	ProbeMapNotes             = "notes"
-	ProbeMapRepeats           = "repeats"
-	ProbeMapScratches         = "scratches"
-	ProbeProgBeforeConnect4   = "before_connect4"
-	ProbeProgBeforeConnect6   = "before_connect6"
-	ProbeProgBeforeSendmsg4   = "before_sendmsg4"
-	ProbeProgBeforeSendmsg6   = "before_sendmsg6"
-	ProbeProgOnCgroupAttach   = "on_cgroup_attach"
-	ProbeProgOnExec           = "on_exec"
-	ProbeProgOnExit           = "on_exit"
-	ProbeProgOnFork           = "on_fork"
-	ProbeProgOnSysExit        = "on_sys_exit"
-	ProbeVarEmitted           = "emitted"
-	ProbeVarHasAncestorHelper = "has_ancestor_helper"
-	ProbeVarHasLoop           = "has_loop"
-	ProbeVarLost              = "lost"
-	ProbeVarSessionCgroup     = "session_cgroup"
-	ProbeVarSessionLevel      = "session_level"
-	ProbeVarStrays            = "strays"
-	ProbeVarWakeupBytes       = "wakeup_bytes"
+	ProbeMapEvents                   = "events"
+	ProbeMapMembers                  = "members"
+	ProbeMapNotes                    = "notes"
+	ProbeMapRepeats                  = "repeats"
+	ProbeMapScratches                = "scratches"
+	ProbeMapStashes                  = "stashes"
+	ProbeProgAfterOpen               = "after_open"
+	ProbeProgAfterOpenKprobe         = "after_open_kprobe"
+	ProbeProgBeforeConnect4          = "before_connect4"
+	ProbeProgBeforeConnect6          = "before_connect6"
+	ProbeProgBeforeSendmsg4          = "before_sendmsg4"
+	ProbeProgBeforeSendmsg6          = "before_sendmsg6"
+	ProbeProgFentryFileReceive       = "fentry_file_receive"
+	ProbeProgFentryPathChmod         = "fentry_path_chmod"
+	ProbeProgFentryPathChown         = "fentry_path_chown"
+	ProbeProgFentryPathLink          = "fentry_path_link"
+	ProbeProgFentryPathMkdir         = "fentry_path_mkdir"
+	ProbeProgFentryPathRename        = "fentry_path_rename"
+	ProbeProgFentryPathRmdir         = "fentry_path_rmdir"
+	ProbeProgFentryPathSymlink       = "fentry_path_symlink"
+	ProbeProgFentryPathTruncate      = "fentry_path_truncate"
+	ProbeProgFentryPathUnlink        = "fentry_path_unlink"
+	ProbeProgFentrySocketConnect     = "fentry_socket_connect"
+	ProbeProgFentrySocketCreate      = "fentry_socket_create"
+	ProbeProgFentrySocketSendmsg     = "fentry_socket_sendmsg"
+	ProbeProgFentryUnixMaySend       = "fentry_unix_may_send"
+	ProbeProgFentryUnixStreamConnect = "fentry_unix_stream_connect"
+	ProbeProgKprobeFileReceive       = "kprobe_file_receive"
+	ProbeProgKprobePathChmod         = "kprobe_path_chmod"
+	ProbeProgKprobePathChown         = "kprobe_path_chown"
+	ProbeProgKprobePathLink          = "kprobe_path_link"
+	ProbeProgKprobePathMkdir         = "kprobe_path_mkdir"
+	ProbeProgKprobePathRename        = "kprobe_path_rename"
+	ProbeProgKprobePathRmdir         = "kprobe_path_rmdir"
+	ProbeProgKprobePathSymlink       = "kprobe_path_symlink"
+	ProbeProgKprobePathTruncate      = "kprobe_path_truncate"
+	ProbeProgKprobePathUnlink        = "kprobe_path_unlink"
+	ProbeProgKprobeSocketConnect     = "kprobe_socket_connect"
+	ProbeProgKprobeSocketCreate      = "kprobe_socket_create"
+	ProbeProgKprobeSocketSendmsg     = "kprobe_socket_sendmsg"
+	ProbeProgKprobeUnixMaySend       = "kprobe_unix_may_send"
+	ProbeProgKprobeUnixStreamConnect = "kprobe_unix_stream_connect"
+	ProbeProgLsmFileReceive          = "lsm_file_receive"
+	ProbeProgLsmPathChmod            = "lsm_path_chmod"
+	ProbeProgLsmPathChown            = "lsm_path_chown"
+	ProbeProgLsmPathLink             = "lsm_path_link"
+	ProbeProgLsmPathMkdir            = "lsm_path_mkdir"
+	ProbeProgLsmPathRename           = "lsm_path_rename"
+	ProbeProgLsmPathRmdir            = "lsm_path_rmdir"
+	ProbeProgLsmPathSymlink          = "lsm_path_symlink"
+	ProbeProgLsmPathTruncate         = "lsm_path_truncate"
+	ProbeProgLsmPathUnlink           = "lsm_path_unlink"
+	ProbeProgLsmSocketConnect        = "lsm_socket_connect"
+	ProbeProgLsmSocketCreate         = "lsm_socket_create"
+	ProbeProgLsmSocketSendmsg        = "lsm_socket_sendmsg"
+	ProbeProgLsmUnixMaySend          = "lsm_unix_may_send"
+	ProbeProgLsmUnixStreamConnect    = "lsm_unix_stream_connect"
+	ProbeProgOnCgroupAttach          = "on_cgroup_attach"
+	ProbeProgOnExec                  = "on_exec"
+	ProbeProgOnExit                  = "on_exit"
+	ProbeProgOnFork                  = "on_fork"
+	ProbeProgOnSysExit               = "on_sys_exit"
+	ProbeVarEmitted                  = "emitted"
+	ProbeVarHasAncestorHelper        = "has_ancestor_helper"
+	ProbeVarHasLoop                  = "has_loop"
+	ProbeVarHasTaskRegs              = "has_task_regs"
+	ProbeVarLost                     = "lost"
+	ProbeVarNamesHooked              = "names_hooked"
+	ProbeVarOpensHooked              = "opens_hooked"
+	ProbeVarSessionCgroup            = "session_cgroup"
+	ProbeVarSessionLevel             = "session_level"
+	ProbeVarSocketHooks              = "socket_hooks"
+	ProbeVarStrays                   = "strays"
+	ProbeVarUnixHooked               = "unix_hooked"
+	ProbeVarWakeupBytes              = "wakeup_bytes"
 )
 
 // LoadProbe returns the embedded CollectionSpec for Probe.
@@ -330,15 +391,62 @@ type ProbeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeProgramSpecs struct {
-	BeforeConnect4 *ebpf.ProgramSpec `ebpf:"before_connect4"`
-	BeforeConnect6 *ebpf.ProgramSpec `ebpf:"before_connect6"`
-	BeforeSendmsg4 *ebpf.ProgramSpec `ebpf:"before_sendmsg4"`
-	BeforeSendmsg6 *ebpf.ProgramSpec `ebpf:"before_sendmsg6"`
-	OnCgroupAttach *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
-	OnExec         *ebpf.ProgramSpec `ebpf:"on_exec"`
-	OnExit         *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnFork         *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnSysExit      *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	AfterOpen               *ebpf.ProgramSpec `ebpf:"after_open"`
+	AfterOpenKprobe         *ebpf.ProgramSpec `ebpf:"after_open_kprobe"`
+	BeforeConnect4          *ebpf.ProgramSpec `ebpf:"before_connect4"`
+	BeforeConnect6          *ebpf.ProgramSpec `ebpf:"before_connect6"`
+	BeforeSendmsg4          *ebpf.ProgramSpec `ebpf:"before_sendmsg4"`
+	BeforeSendmsg6          *ebpf.ProgramSpec `ebpf:"before_sendmsg6"`
+	FentryFileReceive       *ebpf.ProgramSpec `ebpf:"fentry_file_receive"`
+	FentryPathChmod         *ebpf.ProgramSpec `ebpf:"fentry_path_chmod"`
+	FentryPathChown         *ebpf.ProgramSpec `ebpf:"fentry_path_chown"`
+	FentryPathLink          *ebpf.ProgramSpec `ebpf:"fentry_path_link"`
+	FentryPathMkdir         *ebpf.ProgramSpec `ebpf:"fentry_path_mkdir"`
+	FentryPathRename        *ebpf.ProgramSpec `ebpf:"fentry_path_rename"`
+	FentryPathRmdir         *ebpf.ProgramSpec `ebpf:"fentry_path_rmdir"`
+	FentryPathSymlink       *ebpf.ProgramSpec `ebpf:"fentry_path_symlink"`
+	FentryPathTruncate      *ebpf.ProgramSpec `ebpf:"fentry_path_truncate"`
+	FentryPathUnlink        *ebpf.ProgramSpec `ebpf:"fentry_path_unlink"`
+	FentrySocketConnect     *ebpf.ProgramSpec `ebpf:"fentry_socket_connect"`
+	FentrySocketCreate      *ebpf.ProgramSpec `ebpf:"fentry_socket_create"`
+	FentrySocketSendmsg     *ebpf.ProgramSpec `ebpf:"fentry_socket_sendmsg"`
+	FentryUnixMaySend       *ebpf.ProgramSpec `ebpf:"fentry_unix_may_send"`
+	FentryUnixStreamConnect *ebpf.ProgramSpec `ebpf:"fentry_unix_stream_connect"`
+	KprobeFileReceive       *ebpf.ProgramSpec `ebpf:"kprobe_file_receive"`
+	KprobePathChmod         *ebpf.ProgramSpec `ebpf:"kprobe_path_chmod"`
+	KprobePathChown         *ebpf.ProgramSpec `ebpf:"kprobe_path_chown"`
+	KprobePathLink          *ebpf.ProgramSpec `ebpf:"kprobe_path_link"`
+	KprobePathMkdir         *ebpf.ProgramSpec `ebpf:"kprobe_path_mkdir"`
+	KprobePathRename        *ebpf.ProgramSpec `ebpf:"kprobe_path_rename"`
+	KprobePathRmdir         *ebpf.ProgramSpec `ebpf:"kprobe_path_rmdir"`
+	KprobePathSymlink       *ebpf.ProgramSpec `ebpf:"kprobe_path_symlink"`
+	KprobePathTruncate      *ebpf.ProgramSpec `ebpf:"kprobe_path_truncate"`
+	KprobePathUnlink        *ebpf.ProgramSpec `ebpf:"kprobe_path_unlink"`
+	KprobeSocketConnect     *ebpf.ProgramSpec `ebpf:"kprobe_socket_connect"`
+	KprobeSocketCreate      *ebpf.ProgramSpec `ebpf:"kprobe_socket_create"`
+	KprobeSocketSendmsg     *ebpf.ProgramSpec `ebpf:"kprobe_socket_sendmsg"`
+	KprobeUnixMaySend       *ebpf.ProgramSpec `ebpf:"kprobe_unix_may_send"`
+	KprobeUnixStreamConnect *ebpf.ProgramSpec `ebpf:"kprobe_unix_stream_connect"`
+	LsmFileReceive          *ebpf.ProgramSpec `ebpf:"lsm_file_receive"`
+	LsmPathChmod            *ebpf.ProgramSpec `ebpf:"lsm_path_chmod"`
+	LsmPathChown            *ebpf.ProgramSpec `ebpf:"lsm_path_chown"`
+	LsmPathLink             *ebpf.ProgramSpec `ebpf:"lsm_path_link"`
+	LsmPathMkdir            *ebpf.ProgramSpec `ebpf:"lsm_path_mkdir"`
+	LsmPathRename           *ebpf.ProgramSpec `ebpf:"lsm_path_rename"`
+	LsmPathRmdir            *ebpf.ProgramSpec `ebpf:"lsm_path_rmdir"`
+	LsmPathSymlink          *ebpf.ProgramSpec `ebpf:"lsm_path_symlink"`
+	LsmPathTruncate         *ebpf.ProgramSpec `ebpf:"lsm_path_truncate"`
+	LsmPathUnlink           *ebpf.ProgramSpec `ebpf:"lsm_path_unlink"`
+	LsmSocketConnect        *ebpf.ProgramSpec `ebpf:"lsm_socket_connect"`
+	LsmSocketCreate         *ebpf.ProgramSpec `ebpf:"lsm_socket_create"`
+	LsmSocketSendmsg        *ebpf.ProgramSpec `ebpf:"lsm_socket_sendmsg"`
+	LsmUnixMaySend          *ebpf.ProgramSpec `ebpf:"lsm_unix_may_send"`
+	LsmUnixStreamConnect    *ebpf.ProgramSpec `ebpf:"lsm_unix_stream_connect"`
+	OnCgroupAttach          *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
+	OnExec                  *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit                  *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnFork                  *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnSysExit               *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
 }
 
 // ProbeMapSpecs contains maps before they are loaded into the kernel.
@@ -350,6 +458,7 @@ type ProbeMapSpecs struct {
 	Notes     *ebpf.MapSpec `ebpf:"notes"`
 	Repeats   *ebpf.MapSpec `ebpf:"repeats"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
+	Stashes   *ebpf.MapSpec `ebpf:"stashes"`
 }
 
 // ProbeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -359,10 +468,15 @@ type ProbeVariableSpecs struct {
 	Emitted           *ebpf.VariableSpec `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.VariableSpec `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.VariableSpec `ebpf:"has_loop"`
+	HasTaskRegs       *ebpf.VariableSpec `ebpf:"has_task_regs"`
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
+	NamesHooked       *ebpf.VariableSpec `ebpf:"names_hooked"`
+	OpensHooked       *ebpf.VariableSpec `ebpf:"opens_hooked"`
 	SessionCgroup     *ebpf.VariableSpec `ebpf:"session_cgroup"`
 	SessionLevel      *ebpf.VariableSpec `ebpf:"session_level"`
+	SocketHooks       *ebpf.VariableSpec `ebpf:"socket_hooks"`
 	Strays            *ebpf.VariableSpec `ebpf:"strays"`
+	UnixHooked        *ebpf.VariableSpec `ebpf:"unix_hooked"`
 	WakeupBytes       *ebpf.VariableSpec `ebpf:"wakeup_bytes"`
 }
 
@@ -391,6 +505,7 @@ type ProbeMaps struct {
 	Notes     *ebpf.Map `ebpf:"notes"`
 	Repeats   *ebpf.Map `ebpf:"repeats"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
+	Stashes   *ebpf.Map `ebpf:"stashes"`
 }
 
 func (m *ProbeMaps) Close() error {
@@ -400,6 +515,7 @@ func (m *ProbeMaps) Close() error {
 		m.Notes,
 		m.Repeats,
 		m.Scratches,
+		m.Stashes,
 	)
 }
 
@@ -410,10 +526,15 @@ type ProbeVariables struct {
 	Emitted           *ebpf.Variable `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.Variable `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.Variable `ebpf:"has_loop"`
+	HasTaskRegs       *ebpf.Variable `ebpf:"has_task_regs"`
 	Lost              *ebpf.Variable `ebpf:"lost"`
+	NamesHooked       *ebpf.Variable `ebpf:"names_hooked"`
+	OpensHooked       *ebpf.Variable `ebpf:"opens_hooked"`
 	SessionCgroup     *ebpf.Variable `ebpf:"session_cgroup"`
 	SessionLevel      *ebpf.Variable `ebpf:"session_level"`
+	SocketHooks       *ebpf.Variable `ebpf:"socket_hooks"`
 	Strays            *ebpf.Variable `ebpf:"strays"`
+	UnixHooked        *ebpf.Variable `ebpf:"unix_hooked"`
 	WakeupBytes       *ebpf.Variable `ebpf:"wakeup_bytes"`
 }
 
@@ -421,23 +542,117 @@ type ProbeVariables struct {
 //
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbePrograms struct {
-	BeforeConnect4 *ebpf.Program `ebpf:"before_connect4"`
-	BeforeConnect6 *ebpf.Program `ebpf:"before_connect6"`
-	BeforeSendmsg4 *ebpf.Program `ebpf:"before_sendmsg4"`
-	BeforeSendmsg6 *ebpf.Program `ebpf:"before_sendmsg6"`
-	OnCgroupAttach *ebpf.Program `ebpf:"on_cgroup_attach"`
-	OnExec         *ebpf.Program `ebpf:"on_exec"`
-	OnExit         *ebpf.Program `ebpf:"on_exit"`
-	OnFork         *ebpf.Program `ebpf:"on_fork"`
-	OnSysExit      *ebpf.Program `ebpf:"on_sys_exit"`
+	AfterOpen               *ebpf.Program `ebpf:"after_open"`
+	AfterOpenKprobe         *ebpf.Program `ebpf:"after_open_kprobe"`
+	BeforeConnect4          *ebpf.Program `ebpf:"before_connect4"`
+	BeforeConnect6          *ebpf.Program `ebpf:"before_connect6"`
+	BeforeSendmsg4          *ebpf.Program `ebpf:"before_sendmsg4"`
+	BeforeSendmsg6          *ebpf.Program `ebpf:"before_sendmsg6"`
+	FentryFileReceive       *ebpf.Program `ebpf:"fentry_file_receive"`
+	FentryPathChmod         *ebpf.Program `ebpf:"fentry_path_chmod"`
+	FentryPathChown         *ebpf.Program `ebpf:"fentry_path_chown"`
+	FentryPathLink          *ebpf.Program `ebpf:"fentry_path_link"`
+	FentryPathMkdir         *ebpf.Program `ebpf:"fentry_path_mkdir"`
+	FentryPathRename        *ebpf.Program `ebpf:"fentry_path_rename"`
+	FentryPathRmdir         *ebpf.Program `ebpf:"fentry_path_rmdir"`
+	FentryPathSymlink       *ebpf.Program `ebpf:"fentry_path_symlink"`
+	FentryPathTruncate      *ebpf.Program `ebpf:"fentry_path_truncate"`
+	FentryPathUnlink        *ebpf.Program `ebpf:"fentry_path_unlink"`
+	FentrySocketConnect     *ebpf.Program `ebpf:"fentry_socket_connect"`
+	FentrySocketCreate      *ebpf.Program `ebpf:"fentry_socket_create"`
+	FentrySocketSendmsg     *ebpf.Program `ebpf:"fentry_socket_sendmsg"`
+	FentryUnixMaySend       *ebpf.Program `ebpf:"fentry_unix_may_send"`
+	FentryUnixStreamConnect *ebpf.Program `ebpf:"fentry_unix_stream_connect"`
+	KprobeFileReceive       *ebpf.Program `ebpf:"kprobe_file_receive"`
+	KprobePathChmod         *ebpf.Program `ebpf:"kprobe_path_chmod"`
+	KprobePathChown         *ebpf.Program `ebpf:"kprobe_path_chown"`
+	KprobePathLink          *ebpf.Program `ebpf:"kprobe_path_link"`
+	KprobePathMkdir         *ebpf.Program `ebpf:"kprobe_path_mkdir"`
+	KprobePathRename        *ebpf.Program `ebpf:"kprobe_path_rename"`
+	KprobePathRmdir         *ebpf.Program `ebpf:"kprobe_path_rmdir"`
+	KprobePathSymlink       *ebpf.Program `ebpf:"kprobe_path_symlink"`
+	KprobePathTruncate      *ebpf.Program `ebpf:"kprobe_path_truncate"`
+	KprobePathUnlink        *ebpf.Program `ebpf:"kprobe_path_unlink"`
+	KprobeSocketConnect     *ebpf.Program `ebpf:"kprobe_socket_connect"`
+	KprobeSocketCreate      *ebpf.Program `ebpf:"kprobe_socket_create"`
+	KprobeSocketSendmsg     *ebpf.Program `ebpf:"kprobe_socket_sendmsg"`
+	KprobeUnixMaySend       *ebpf.Program `ebpf:"kprobe_unix_may_send"`
+	KprobeUnixStreamConnect *ebpf.Program `ebpf:"kprobe_unix_stream_connect"`
+	LsmFileReceive          *ebpf.Program `ebpf:"lsm_file_receive"`
+	LsmPathChmod            *ebpf.Program `ebpf:"lsm_path_chmod"`
+	LsmPathChown            *ebpf.Program `ebpf:"lsm_path_chown"`
+	LsmPathLink             *ebpf.Program `ebpf:"lsm_path_link"`
+	LsmPathMkdir            *ebpf.Program `ebpf:"lsm_path_mkdir"`
+	LsmPathRename           *ebpf.Program `ebpf:"lsm_path_rename"`
+	LsmPathRmdir            *ebpf.Program `ebpf:"lsm_path_rmdir"`
+	LsmPathSymlink          *ebpf.Program `ebpf:"lsm_path_symlink"`
+	LsmPathTruncate         *ebpf.Program `ebpf:"lsm_path_truncate"`
+	LsmPathUnlink           *ebpf.Program `ebpf:"lsm_path_unlink"`
+	LsmSocketConnect        *ebpf.Program `ebpf:"lsm_socket_connect"`
+	LsmSocketCreate         *ebpf.Program `ebpf:"lsm_socket_create"`
+	LsmSocketSendmsg        *ebpf.Program `ebpf:"lsm_socket_sendmsg"`
+	LsmUnixMaySend          *ebpf.Program `ebpf:"lsm_unix_may_send"`
+	LsmUnixStreamConnect    *ebpf.Program `ebpf:"lsm_unix_stream_connect"`
+	OnCgroupAttach          *ebpf.Program `ebpf:"on_cgroup_attach"`
+	OnExec                  *ebpf.Program `ebpf:"on_exec"`
+	OnExit                  *ebpf.Program `ebpf:"on_exit"`
+	OnFork                  *ebpf.Program `ebpf:"on_fork"`
+	OnSysExit               *ebpf.Program `ebpf:"on_sys_exit"`
 }
 
 func (p *ProbePrograms) Close() error {
 	return _ProbeClose(
+		p.AfterOpen,
+		p.AfterOpenKprobe,
 		p.BeforeConnect4,
 		p.BeforeConnect6,
 		p.BeforeSendmsg4,
 		p.BeforeSendmsg6,
+		p.FentryFileReceive,
+		p.FentryPathChmod,
+		p.FentryPathChown,
+		p.FentryPathLink,
+		p.FentryPathMkdir,
+		p.FentryPathRename,
+		p.FentryPathRmdir,
+		p.FentryPathSymlink,
+		p.FentryPathTruncate,
+		p.FentryPathUnlink,
+		p.FentrySocketConnect,
+		p.FentrySocketCreate,
+		p.FentrySocketSendmsg,
+		p.FentryUnixMaySend,
+		p.FentryUnixStreamConnect,
+		p.KprobeFileReceive,
+		p.KprobePathChmod,
+		p.KprobePathChown,
+		p.KprobePathLink,
+		p.KprobePathMkdir,
+		p.KprobePathRename,
+		p.KprobePathRmdir,
+		p.KprobePathSymlink,
+		p.KprobePathTruncate,
+		p.KprobePathUnlink,
+		p.KprobeSocketConnect,
+		p.KprobeSocketCreate,
+		p.KprobeSocketSendmsg,
+		p.KprobeUnixMaySend,
+		p.KprobeUnixStreamConnect,
+		p.LsmFileReceive,
+		p.LsmPathChmod,
+		p.LsmPathChown,
+		p.LsmPathLink,
+		p.LsmPathMkdir,
+		p.LsmPathRename,
+		p.LsmPathRmdir,
+		p.LsmPathSymlink,
+		p.LsmPathTruncate,
+		p.LsmPathUnlink,
+		p.LsmSocketConnect,
+		p.LsmSocketCreate,
+		p.LsmSocketSendmsg,
+		p.LsmUnixMaySend,
+		p.LsmUnixStreamConnect,
 		p.OnCgroupAttach,
 		p.OnExec,
 		p.OnExit,

@@ -8,7 +8,7 @@
  *
  *   event.h    the records          task.h    membership         process.h  fork, exec, exit, cgroups
  *   emit.h     ring and loss        path.h    absolute paths     file.h     opens and names
- *   syscall.h  numbers              net.h     sockets
+ *   syscall.h  numbers              net.h     sockets            hook.h     what the upper tiers add
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -19,10 +19,10 @@
 #include "emit.h"
 #include "task.h"
 #include "path.h"
+#include "syscall.h"
 #include "process.h"
 #include "file.h"
 #include "net.h"
-#include "syscall.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -73,6 +73,13 @@ static __always_inline int exec_failed(struct task_struct *task, long ret, const
 	return 0;
 }
 
+bool opens_hooked; /* set by the loader: do_filp_open's return is seen, which all of these come through */
+
+static __always_inline bool is_open(enum call call)
+{
+	return call == CALL_OPEN || call == CALL_OPENAT || call == CALL_CREAT || call == CALL_OPENAT2;
+}
+
 static __noinline int file_call(struct task_struct *task, enum call call, long ret, struct args *g, __u32 hflags)
 {
 	switch (call) {
@@ -108,9 +115,19 @@ static __noinline int name_call(struct task_struct *task, enum call call, long r
 		dirfd = g->a[0];
 		path = (void *)g->a[1];
 		break;
+	case CALL_CHOWN: op = OP_CHOWN; break;
+	case CALL_MKNOD: op = OP_MKNOD; break;
+	case CALL_FCHMOD:
+	case CALL_FCHOWN:
+		op = call == CALL_FCHMOD ? OP_CHMOD : OP_CHOWN;
+		dirfd = g->a[0];
+		path = NULL;
+		break;
 	case CALL_MKDIRAT:
 	case CALL_FCHMODAT:
-		op = call == CALL_MKDIRAT ? OP_MKDIR : OP_CHMOD;
+	case CALL_FCHOWNAT:
+	case CALL_MKNODAT:
+		op = call == CALL_MKDIRAT ? OP_MKDIR : call == CALL_MKNODAT ? OP_MKNOD : call == CALL_FCHOWNAT ? OP_CHOWN : OP_CHMOD;
 		dirfd = g->a[0];
 		path = (void *)g->a[1];
 		break;
@@ -136,6 +153,19 @@ static __noinline int name_call(struct task_struct *task, enum call call, long r
 	return on_pathop(task, ret, op, dirfd, path, dirfd2, path2, hflags);
 }
 
+static __noinline int socket_call(struct task_struct *task, long ret, struct args *g, __u32 hflags)
+{
+	if (g->a[0] == 17)
+		return escape(task, ESC_PACKET_SOCKET, ret, g, hflags);
+	if (g->a[0] == 40)
+		return escape(task, ESC_VSOCK, ret, g, hflags);
+	if ((g->a[1] & 0xf) == 3 && (g->a[0] == AF_INET || g->a[0] == AF_INET6))
+		return escape(task, ESC_RAW_SOCKET, ret, g, hflags);
+	return 0;
+}
+
+#include "hook.h"
+
 static __noinline int net_call(struct task_struct *task, enum call call, long ret, struct args *g, __u32 hflags)
 {
 	switch (call) {
@@ -149,13 +179,7 @@ static __noinline int net_call(struct task_struct *task, enum call call, long re
 	case CALL_URING_ENTER:
 		return on_uring(task);
 	case CALL_SOCKET:
-		if (g->a[0] == 17)
-			return escape(task, ESC_PACKET_SOCKET, ret, g, hflags);
-		if (g->a[0] == 40)
-			return escape(task, ESC_VSOCK, ret, g, hflags);
-		if ((g->a[1] & 0xf) == 3 && (g->a[0] == AF_INET || g->a[0] == AF_INET6))
-			return escape(task, ESC_RAW_SOCKET, ret, g, hflags);
-		return 0;
+		return socket_call(task, ret, g, hflags);
 	default:
 		return 0;
 	}
@@ -175,6 +199,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 
 	if (!call && !call32)
 		return 0;
+	if (opens_hooked && is_open(call) && !call32)
+		return 0;
 	if (!current_membership())
 		return 0;
 	task = (void *)bpf_get_current_task();
@@ -189,7 +215,15 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 
 	switch (call) {
 	case CALL_OPEN: case CALL_OPENAT: case CALL_CREAT: case CALL_OPENAT2: case CALL_OPEN_HANDLE:
+		if (opens_hooked && is_open(call))
+			return 0;
+		forget_stash(task); /* of an open that truncated */
 		return file_call(task, call, ret, &g, hflags);
+	case CALL_MMAP:
+		return g.a[2] & PROT_EXEC_ && !(g.a[3] & MAP_ANONYMOUS_) ? on_map(task, ret, &g, hflags) : 0;
+	case CALL_FTRUNCATE:
+		forget_stash(task);
+		return 0;
 	case CALL_EXECVE:
 		return ret < 0 ? exec_failed(task, ret, (void *)g.a[0], hflags) : 0;
 	case CALL_EXECVEAT:
@@ -198,7 +232,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		return net_call(task, call, ret, &g, hflags);
 	case CALL_UNLINK: case CALL_UNLINKAT: case CALL_RMDIR: case CALL_RENAME: case CALL_RENAMEAT: case CALL_LINK:
 	case CALL_LINKAT: case CALL_SYMLINK: case CALL_SYMLINKAT: case CALL_TRUNCATE: case CALL_MKDIR:
-	case CALL_MKDIRAT: case CALL_CHMOD: case CALL_FCHMODAT:
+	case CALL_MKDIRAT: case CALL_CHMOD: case CALL_FCHMODAT: case CALL_FCHMOD: case CALL_CHOWN: case CALL_FCHOWNAT:
+	case CALL_FCHOWN: case CALL_MKNOD: case CALL_MKNODAT:
 		return name_call(task, call, ret, &g, hflags);
 	case CALL_PTRACE:
 		if (g.a[0] != PTRACE_TRACEME && g.a[0] != PTRACE_ATTACH && g.a[0] != PTRACE_SEIZE)

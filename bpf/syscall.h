@@ -9,7 +9,8 @@ enum call {
 	CALL_EXECVE, CALL_EXECVEAT,
 	CALL_CONNECT, CALL_SENDTO, CALL_SENDMSG, CALL_BIND, CALL_SOCKET, CALL_URING_ENTER,
 	CALL_UNLINK, CALL_UNLINKAT, CALL_RMDIR, CALL_RENAME, CALL_RENAMEAT, CALL_LINK, CALL_LINKAT, CALL_SYMLINK,
-	CALL_SYMLINKAT, CALL_TRUNCATE, CALL_MKDIR, CALL_MKDIRAT, CALL_CHMOD, CALL_FCHMODAT,
+	CALL_SYMLINKAT, CALL_TRUNCATE, CALL_MKDIR, CALL_MKDIRAT, CALL_CHMOD, CALL_FCHMODAT, CALL_FCHMOD,
+	CALL_CHOWN, CALL_FCHOWNAT, CALL_FCHOWN, CALL_MKNOD, CALL_MKNODAT, CALL_FTRUNCATE, CALL_MMAP,
 	CALL_PTRACE, CALL_VM_WRITEV, CALL_UNSHARE, CALL_SETNS, CALL_BPF, CALL_MOUNT, CALL_MODULE, CALL_URING_SETUP,
 	CALL_MEMFD, CALL_SETUID, CALL_IOCTL, CALL_CLONE, CALL_PIVOT_ROOT, CALL_KEXEC, CALL_PERF, CALL_PIDFD_GETFD,
 };
@@ -19,6 +20,7 @@ static __always_inline enum call native_call(long nr)
 {
 	switch (nr) {
 	case 2: return CALL_OPEN;
+	case 9: return CALL_MMAP;
 	case 16: return CALL_IOCTL;
 	case 41: return CALL_SOCKET;
 	case 42: return CALL_CONNECT;
@@ -28,6 +30,7 @@ static __always_inline enum call native_call(long nr)
 	case 56: return CALL_CLONE;
 	case 59: return CALL_EXECVE;
 	case 76: return CALL_TRUNCATE;
+	case 77: return CALL_FTRUNCATE;
 	case 82: return CALL_RENAME;
 	case 83: return CALL_MKDIR;
 	case 84: return CALL_RMDIR;
@@ -36,14 +39,20 @@ static __always_inline enum call native_call(long nr)
 	case 87: return CALL_UNLINK;
 	case 88: return CALL_SYMLINK;
 	case 90: return CALL_CHMOD;
+	case 91: return CALL_FCHMOD;
+	case 92: case 94: return CALL_CHOWN;
+	case 93: return CALL_FCHOWN;
 	case 101: return CALL_PTRACE;
 	case 105: case 113: case 117: return CALL_SETUID; /* setuid, setreuid, setresuid */
+	case 133: return CALL_MKNOD;
 	case 155: return CALL_PIVOT_ROOT;
 	case 165: case 428: case 429: case 432: return CALL_MOUNT; /* mount, open_tree, move_mount, fsmount */
 	case 175: case 313: return CALL_MODULE;
 	case 246: case 320: return CALL_KEXEC;
 	case 257: return CALL_OPENAT;
 	case 258: return CALL_MKDIRAT;
+	case 259: return CALL_MKNODAT;
+	case 260: return CALL_FCHOWNAT;
 	case 263: return CALL_UNLINKAT;
 	case 264: case 316: return CALL_RENAMEAT;
 	case 265: return CALL_LINKAT;
@@ -73,6 +82,11 @@ static __always_inline enum call compat_call(long nr)
 	case 8: return CALL_CREAT;
 	case 10: return CALL_UNLINK;
 	case 11: return CALL_EXECVE;
+	case 14: return CALL_MKNOD;
+	case 15: return CALL_CHMOD;
+	case 9: return CALL_LINK;
+	case 83: return CALL_SYMLINK;
+	case 39: return CALL_MKDIR;
 	case 21: return CALL_MOUNT;
 	case 23: case 213: return CALL_SETUID;
 	case 26: return CALL_PTRACE;
@@ -82,6 +96,11 @@ static __always_inline enum call compat_call(long nr)
 	case 92: return CALL_TRUNCATE;
 	case 120: return CALL_CLONE;
 	case 295: return CALL_OPENAT;
+	case 192: return CALL_MMAP;
+	case 296: return CALL_MKDIRAT;
+	case 303: return CALL_LINKAT;
+	case 304: return CALL_SYMLINKAT;
+	case 306: return CALL_FCHMODAT;
 	case 301: return CALL_UNLINKAT;
 	case 302: case 353: return CALL_RENAMEAT;
 	case 310: return CALL_UNSHARE;
@@ -126,6 +145,7 @@ static __always_inline enum call native_call(long nr)
 {
 	switch (nr) {
 	case 29: return CALL_IOCTL;
+	case 33: return CALL_MKNODAT;
 	case 34: return CALL_MKDIRAT;
 	case 35: return CALL_UNLINKAT;
 	case 36: return CALL_SYMLINKAT;
@@ -134,7 +154,11 @@ static __always_inline enum call native_call(long nr)
 	case 40: case 428: case 429: case 432: return CALL_MOUNT;
 	case 41: return CALL_PIVOT_ROOT;
 	case 45: return CALL_TRUNCATE;
+	case 46: return CALL_FTRUNCATE;
+	case 52: return CALL_FCHMOD;
 	case 53: case 452: return CALL_FCHMODAT;
+	case 54: return CALL_FCHOWNAT;
+	case 55: return CALL_FCHOWN;
 	case 56: return CALL_OPENAT;
 	case 97: return CALL_UNSHARE;
 	case 104: case 294: return CALL_KEXEC;
@@ -148,6 +172,7 @@ static __always_inline enum call native_call(long nr)
 	case 211: case 269: return CALL_SENDMSG;
 	case 220: return CALL_CLONE;
 	case 221: return CALL_EXECVE;
+	case 222: return CALL_MMAP;
 	case 241: return CALL_PERF;
 	case 265: return CALL_OPEN_HANDLE;
 	case 268: return CALL_SETNS;

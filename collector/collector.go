@@ -177,8 +177,8 @@ func (c *Collector) takeRepeats(proc event.ProcessKey) error {
 				continue
 			}
 		}
-		if n.Repeats == 0 {
-			continue
+		if _, mapped := first.Body.(*event.FileMap); mapped || n.Repeats == 0 {
+			continue // a file stays mapped: once more says nothing new
 		}
 		if err := c.sink(repeated(first, n.Repeats)); err != nil {
 			return err
@@ -192,6 +192,11 @@ func repeated(first event.Event, n uint64) event.Event {
 	case *event.FileOpen:
 		again := *b
 		again.Count, again.Repeats, again.Created = n, true, false
+		first.Body = &again
+	case *event.IPCConnect:
+		again := *b
+		again.Count = n
+		again.Marks = append(append([]string(nil), again.Marks...), "repeats")
 		first.Body = &again
 	case *event.NetConnect:
 		again := *b

@@ -87,7 +87,7 @@ func Decode(raw []byte) (event.Event, bpf.ProbeRepeatKey, error) {
 	case bpf.ProbeEventTypeEVENT_BIND:
 		body, err = decodeBind(raw)
 	case bpf.ProbeEventTypeEVENT_IPC:
-		body, err = decodeIPC(raw)
+		body, key, err = decodeIPC(raw)
 	case bpf.ProbeEventTypeEVENT_CGROUP:
 		body, err = decodeCgroup(raw)
 	case bpf.ProbeEventTypeEVENT_PATHOP:
@@ -143,6 +143,7 @@ func flagMarks(f bpf.ProbeEventFlag, marks []string) []string {
 		{bpf.ProbeEventFlagFLAG_REMOTE_FROM_USER, "remote-from-user"},
 		{bpf.ProbeEventFlagFLAG_PATH2UNREADABLE, "path2-unreadable"},
 		{bpf.ProbeEventFlagFLAG_NO_RESULT, "no-result"},
+		{bpf.ProbeEventFlagFLAG_RECEIVED, "received"},
 	} {
 		if f&m.flag != 0 {
 			marks = append(marks, m.name)
@@ -257,6 +258,9 @@ func decodeOpen(raw []byte) (event.Body, bpf.ProbeRepeatKey, error) {
 	e.Marks = flagMarks(r.H.Flags, e.Marks)
 	if r.Result == 0 && r.H.Flags&bpf.ProbeEventFlagFLAG_UNCOUNTED == 0 {
 		key = bpf.ProbeRepeatKey{Proc: r.H.Proc, Lo: r.Dentry, Hi: r.Ino, Dev: uint32(r.Dev), Access: r.Access}
+	}
+	if r.H.Flags&bpf.ProbeEventFlagFLAG_MAPPED != 0 {
+		return &event.FileMap{Path: e.Path, Dev: e.Dev, Ino: e.Ino, Marks: e.Marks}, key, nil
 	}
 	return e, key, nil
 }
@@ -389,19 +393,20 @@ func address(family uint16, b [16]uint8, port uint16) string {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[:4])), port).String()
 }
 
-func decodeIPC(raw []byte) (event.Body, error) {
+func decodeIPC(raw []byte) (event.Body, bpf.ProbeRepeatKey, error) {
 	var r bpf.ProbeIpcEvent
+	var key bpf.ProbeRepeatKey
 	rest, err := fixed(raw, &r)
 	if err != nil {
-		return nil, err
+		return nil, key, err
 	}
 	t := tail{b: rest}
 	name, exe := t.bytes(r.PathLen), t.string(r.ExeLen)
 	if t.bad {
-		return nil, fmt.Errorf("%w: ipc tail", ErrRecord)
+		return nil, key, fmt.Errorf("%w: ipc tail", ErrRecord)
 	}
 	e := &event.IPCConnect{Result: r.Result, Error: errnoName(r.Result), Marks: flagMarks(r.H.Flags, nil)}
-	if r.H.Flags&bpf.ProbeEventFlagFLAG_ABSTRACT != 0 {
+	if r.H.Flags&bpf.ProbeEventFlagFLAG_ABSTRACT != 0 && len(name) > 0 {
 		e.Path = "@" + string(name[1:])
 	} else {
 		name, _, _ = bytes.Cut(name, []byte{0})
@@ -420,7 +425,10 @@ func decodeIPC(raw []byte) (event.Body, error) {
 	} else if r.Result == 0 {
 		e.Marks = append(e.Marks, "peer-unknown")
 	}
-	return e, nil
+	if r.Access != 0 && r.H.Flags&bpf.ProbeEventFlagFLAG_UNCOUNTED == 0 {
+		key = bpf.ProbeRepeatKey{Proc: r.H.Proc, Lo: r.KeyLo, Hi: r.KeyHi, Access: r.Access}
+	}
+	return e, key, nil
 }
 
 func decodeCgroup(raw []byte) (event.Body, error) {

@@ -24,11 +24,11 @@ func decodePathop(raw []byte) (event.Body, error) {
 	marks := flagMarks(r.H.Flags, nil)
 	switch r.Op {
 	case bpf.ProbePathOpOP_UNLINK, bpf.ProbePathOpOP_RMDIR:
-		return &event.FileDelete{Path: from, Result: r.Result, Marks: marks}, nil
+		return &event.FileDelete{Path: from, Dev: device(r.Dev), Ino: r.Ino, Result: r.Result, Marks: marks}, nil
 	case bpf.ProbePathOpOP_RENAME:
-		return &event.FileRename{From: from, To: to, Result: r.Result, How: "rename", Marks: marks}, nil
+		return &event.FileRename{From: from, To: to, Dev: device(r.Dev), Ino: r.Ino, Result: r.Result, How: "rename", Marks: marks}, nil
 	case bpf.ProbePathOpOP_LINK:
-		return &event.FileRename{From: from, To: to, Result: r.Result, How: "link", Marks: marks}, nil
+		return &event.FileRename{From: from, To: to, Dev: device(r.Dev), Ino: r.Ino, Result: r.Result, How: "link", Marks: marks}, nil
 	case bpf.ProbePathOpOP_SYMLINK: // the first string is the link's content, not a path that was touched
 		return &event.FileRename{From: name, To: to, Result: r.Result, How: "symlink", Marks: marks}, nil
 	case bpf.ProbePathOpOP_TRUNCATE:
@@ -37,6 +37,10 @@ func decodePathop(raw []byte) (event.Body, error) {
 		return &event.FileChange{Path: from, How: "mkdir", Result: r.Result, Marks: marks}, nil
 	case bpf.ProbePathOpOP_CHMOD:
 		return &event.FileChange{Path: from, How: "chmod", Result: r.Result, Marks: marks}, nil
+	case bpf.ProbePathOpOP_CHOWN:
+		return &event.FileChange{Path: from, How: "chown", Result: r.Result, Marks: marks}, nil
+	case bpf.ProbePathOpOP_MKNOD:
+		return &event.FileChange{Path: from, How: "mknod", Result: r.Result, Marks: marks}, nil
 	}
 	return nil, fmt.Errorf("%w: path operation %d", ErrRecord, r.Op)
 }

@@ -32,6 +32,8 @@ func newBody(t Type) Body {
 		return new(FileRename)
 	case TypeFileChange:
 		return new(FileChange)
+	case TypeFileMap:
+		return new(FileMap)
 	case TypeFileDigest:
 		return new(FileDigest)
 	case TypeNetConnect:

@@ -31,6 +31,7 @@ const (
 	TypeFileDelete Type = "file.delete"
 	TypeFileRename Type = "file.rename"
 	TypeFileChange Type = "file.change"
+	TypeFileMap    Type = "file.map"
 	TypeFileDigest Type = "file.digest"
 
 	TypeNetConnect Type = "net.connect"

@@ -12,7 +12,7 @@ import (
 var allTypes = []Type{
 	TypeSessionStart, TypeSessionEnd, TypeObserverAttached, TypeObserverLost, TypeProcessFork, TypeProcessExec,
 	TypeProcessExecFailed, TypeProcessExit, TypeProcessAdopted, TypeCgroupLeft, TypeFileOpen, TypeFileDelete,
-	TypeFileRename, TypeFileChange, TypeFileDigest, TypeNetConnect, TypeNetBind, TypeIPCConnect, "escape.ptrace",
+	TypeFileRename, TypeFileChange, TypeFileMap, TypeFileDigest, TypeNetConnect, TypeNetBind, TypeIPCConnect, "escape.ptrace",
 	TypeApprovalPrompted, TypeApprovalGranted, TypeApprovalDenied, TypeScreenUnreadable, TypeToolCall,
 	TypeToolResult, TypeTurnContext, TypeRulesLoaded, TypeProxyDecision,
 }

@@ -87,7 +87,8 @@ type FileOpen struct {
 	Created bool     `json:"created,omitempty"` // this open made the file
 	Kind    string   `json:"kind,omitempty"`    // dir, fifo, socket, char, block; "" for a regular file
 	// Marks: path-unreadable, path-truncated, path-from-user (a failed open: the caller's own string),
-	// deleted, memfd, uncounted (repeat table full: every open is its own record).
+	// deleted, memfd, uncounted (repeat table full: every open is its own record), received (another process
+	// handed the open file over), io_uring.
 	Marks []string `json:"marks,omitempty"`
 }
 
@@ -111,12 +112,22 @@ type FileRename struct {
 	Marks  []string `json:"marks,omitempty"`
 }
 
-// FileChange is a file whose content changed without an open that shows it (truncate by path …).
+// FileChange is a file that changed without an open that shows it: How is truncate, mkdir, chmod, chown or mknod.
 type FileChange struct {
 	Path   string   `json:"path"`
 	How    string   `json:"how"`
 	Result int32    `json:"result"`
 	Marks  []string `json:"marks,omitempty"`
+}
+
+// FileMap is a file mapped as program code by a program that was started without an interpreter: a loader
+// (ld.so run as a command), or a static program that loads others. No exec shows what runs then. Mapping a
+// deleted or memory file is reported for every program. The first of a process and file is an event.
+type FileMap struct {
+	Path  string   `json:"path"`
+	Dev   uint64   `json:"dev"`
+	Ino   uint64   `json:"ino"`
+	Marks []string `json:"marks,omitempty"` // deleted, memfd, and as for FileOpen
 }
 
 // FileDigest is the content of a file at a moment rye chose (user space; a race with a writer is
@@ -142,7 +153,7 @@ type NetConnect struct {
 	Result int32    `json:"result"`          // 0, or a negative errno (EINPROGRESS is not a failure)
 	Error  string   `json:"error,omitempty"`
 	Count  uint64   `json:"count,omitempty"`
-	Marks  []string `json:"marks,omitempty"`
+	Marks  []string `json:"marks,omitempty"` // no-result, io_uring, remote-from-user, repeats, received, inherited
 }
 
 // NetBind is a socket bound to listen or receive.
@@ -155,14 +166,15 @@ type NetBind struct {
 	Marks  []string `json:"marks,omitempty"`
 }
 
-// IPCConnect is a connect to a unix socket.
+// IPCConnect is a connect to a unix socket, or the first datagram to one.
 type IPCConnect struct {
 	Path   string   `json:"path"` // file system path, or @name for an abstract socket
 	Peer   *Peer    `json:"peer,omitempty"`
 	Type   string   `json:"sock_type,omitempty"` // stream, dgram, seqpacket
 	Result int32    `json:"result"`
 	Error  string   `json:"error,omitempty"`
-	Marks  []string `json:"marks,omitempty"` // path-from-user, peer-unknown, peer-in-session
+	Count  uint64   `json:"count,omitempty"` // datagrams this record stands for, when more than one
+	Marks  []string `json:"marks,omitempty"` // path-from-user, peer-unknown, peer-in-session, repeats, received, inherited
 }
 
 // A Peer is the process that listens at the other end (as of its listen call).
@@ -200,6 +212,7 @@ func (*FileOpen) eventType() Type          { return TypeFileOpen }
 func (*FileDelete) eventType() Type        { return TypeFileDelete }
 func (*FileRename) eventType() Type        { return TypeFileRename }
 func (*FileChange) eventType() Type        { return TypeFileChange }
+func (*FileMap) eventType() Type           { return TypeFileMap }
 func (*FileDigest) eventType() Type        { return TypeFileDigest }
 func (*NetConnect) eventType() Type        { return TypeNetConnect }
 func (*NetBind) eventType() Type           { return TypeNetBind }

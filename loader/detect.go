@@ -34,7 +34,7 @@ type Feature struct {
 // Features is what Detect found.
 type Features struct {
 	Kernel string    `json:"kernel"`
-	Tier   string    `json:"tier"` // the best this version of rye uses here: tracepoint, or none
+	Tier   string    `json:"tier"` // the best that can be had here: lsm, fentry, kprobe, tracepoint, or none
 	List   []Feature `json:"features"`
 }
 
@@ -60,7 +60,7 @@ func (f *Features) Map() map[string]string {
 
 // Detect asks the kernel what it offers to this process. It loads nothing that stays.
 func Detect() *Features {
-	f := &Features{Kernel: release(), Tier: "tracepoint"}
+	f := &Features{Kernel: release()}
 	exe, err := os.Executable()
 	if err != nil {
 		exe = "rye"
@@ -103,8 +103,23 @@ func Detect() *Features {
 	f.add("ring_buffer", true, "carry events in one order", "run Linux 5.8 or later", features.HaveMapType(ebpf.RingBuf))
 	f.add("tracing", true, "tp_btf programs: fork, exec, exit, opens", "run Linux 5.8 or later; in a container, run rye on the host", haveTracing())
 	f.add("cgroup_sock_addr", false, "connect and sendmsg hooks", "add CAP_NET_ADMIN", features.HaveProgramType(ebpf.CGroupSockAddr))
-	f.add("fentry", false, "fewer races and lower cost per event (not used by this version)", "", haveFentry())
-	f.add("lsm", false, "opens and connects by every path (not used by this version)", "boot with lsm=…,bpf", haveLSM())
+	tiers := map[Tier]error{}
+	for _, t := range []struct {
+		tier     Tier
+		use, fix string
+	}{
+		{LSM, "hooks beside the kernel's own security decisions", "boot with lsm=…,bpf (CONFIG_BPF_LSM=y)"},
+		{Fentry, "the same sight through trampolines", ""},
+		{Kprobe, "most of the same sight through breakpoints", ""},
+	} {
+		tiers[t.tier] = t.tier.Available()
+		f.add(string(t.tier), false, t.use, t.fix, tiers[t.tier])
+	}
+	for _, t := range Tiers() {
+		if f.Tier == "" && tiers[t] == nil {
+			f.Tier = string(t)
+		}
+	}
 
 	if len(f.Missing()) > 0 {
 		f.Tier = "none"

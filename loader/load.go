@@ -26,6 +26,7 @@ type Options struct {
 	CgroupLevel uint32 // its depth, the root of the hierarchy is 0
 	CgroupPath  string // for the socket hooks
 	RingBytes   uint32 // size of the ring buffer, a power of two; 0 for the default
+	Tier        Tier   // "" for the best that is here
 	// Roots are processes that belong from the start (used without a cgroup, and for adoption).
 	Roots []uint32
 }
@@ -43,6 +44,8 @@ type Probes struct {
 	hooks []string
 	gaps  []Gap
 	ring  uint32
+	tier  Tier
+	blind []Blind
 }
 
 const minRing = 4096
@@ -83,11 +86,19 @@ func Load(o Options) (*Probes, error) {
 	if !loop {
 		withoutLoop(spec)
 	}
+	tier := o.Tier
+	if tier == "" {
+		tier = bestTier()
+	}
+	if err := selectTier(spec, tier); err != nil {
+		return nil, err
+	}
 	for name, value := range map[string]any{
 		bpf.ProbeVarSessionCgroup:     o.CgroupID,
 		bpf.ProbeVarSessionLevel:      o.CgroupLevel,
 		bpf.ProbeVarHasAncestorHelper: helper,
 		bpf.ProbeVarHasLoop:           loop,
+		bpf.ProbeVarHasTaskRegs:       features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnTaskPtRegs) == nil,
 		bpf.ProbeVarWakeupBytes:       uint64(ring / 8),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
@@ -95,7 +106,7 @@ func Load(o Options) (*Probes, error) {
 		}
 	}
 
-	p := &Probes{ring: ring}
+	p := &Probes{ring: ring, tier: tier}
 	var last error
 	// One program that a kernel refuses must not cost the others: drop it, note the gap, try again.
 	for range len(spec.Programs) {
@@ -169,7 +180,7 @@ func (p *Probes) Attach(o Options) error {
 			}
 			l, err = link.AttachCgroup(link.CgroupOptions{Path: o.CgroupPath, Attach: at, Program: prog})
 		} else {
-			l, err = link.AttachTracing(link.TracingOptions{Program: prog})
+			l, err = attachHook(name, prog)
 		}
 		if err != nil {
 			if slices.Contains(required, name) {
@@ -182,7 +193,7 @@ func (p *Probes) Attach(o Options) error {
 		p.hooks = append(p.hooks, name)
 	}
 	slices.Sort(p.hooks)
-	return nil
+	return p.announce()
 }
 
 func whatFor(hook string) string {
@@ -194,7 +205,7 @@ func whatFor(hook string) string {
 	case bpf.ProbeProgOnCgroupAttach:
 		return "moves between cgroups"
 	}
-	return "unknown"
+	return whatForHook(hook)
 }
 
 // Hooks returns the names of the attached programs, sorted.

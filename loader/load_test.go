@@ -1,6 +1,9 @@
 package loader
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -39,10 +42,48 @@ func TestPrivLoadWithoutCgroup(t *testing.T) {
 	if err := p.Attach(Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Hooks()) != 5 || len(p.Gaps()) != 4 {
+	if p.Tier() == Tracepoint && (len(p.Hooks()) != 5 || len(p.Gaps()) != 4) {
 		t.Errorf("hooks %v, gaps %v", p.Hooks(), p.Gaps())
 	}
 	if err := p.Adopt(uint32(unix.Getpid()), 1); err != nil || !p.Member(uint32(unix.Getpid())) {
 		t.Errorf("adopt: %v", err)
+	}
+}
+
+// Every tier that the kernel offers must load and attach whole: a program that a verifier refuses is a bug,
+// not a gap. Only hooks that this kernel does not have may be missing.
+func TestPrivTiers(t *testing.T) {
+	if m := Detect().Missing(); len(m) > 0 {
+		t.Skipf("%s: %s", m[0].Name, m[0].Why)
+	}
+	t.Logf("best tier: %s", bestTier())
+	for _, tier := range Tiers() {
+		t.Run(string(tier), func(t *testing.T) {
+			if err := tier.Available(); err != nil {
+				t.Logf("not here: %v", err)
+				return
+			}
+			p, err := Load(Options{Tier: tier})
+			if err != nil {
+				t.Fatalf("%+v", err)
+			}
+			defer p.Close()
+			if err := p.Attach(Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, g := range p.Gaps() {
+				// a struct by value among the arguments: trampolines refuse it before 6.0
+				if _, ok := socketHooks[g.Hook]; !ok && !strings.Contains(fmt.Sprint(g.Err), "type STRUCT is unsupported") {
+					t.Errorf("gap %s: %+v", g.Hook, g.Err)
+				}
+			}
+			t.Logf("%d hooks", len(p.Hooks()))
+			for _, b := range p.Blind() {
+				t.Logf("blind to %s: %s", b.What, b.Why)
+			}
+		})
+	}
+	if _, err := Load(Options{Tier: "sight"}); !errors.Is(err, ErrTier) {
+		t.Errorf("an unknown tier: %v", err)
 	}
 }

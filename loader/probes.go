@@ -50,3 +50,9 @@ func haveLSM() error {
 		return link.AttachLSM(link.LSMOptions{Program: p})
 	})
 }
+
+func haveKprobe() error {
+	return try(&ebpf.ProgramSpec{Name: "rye_kprobe", Type: ebpf.Kprobe}, func(p *ebpf.Program) (link.Link, error) {
+		return link.Kprobe("security_file_open", p, nil)
+	})
+}

@@ -216,6 +216,7 @@ func (f *facts) add(e event.Event) {
 		}
 	case *event.FileDelete, *event.FileRename, *event.FileChange:
 		f.addName(e)
+	case *event.FileMap: // what a loader ran: the open of the same file is what is judged
 	case *event.FileDigest:
 		f.digests = append(f.digests, digest{b, e.Seq, e.TimeNS})
 		if b.At == "prompt" {

@@ -128,8 +128,8 @@ func (f *facts) addName(e event.Event) {
 		}
 	case *event.FileChange:
 		r.path, r.how, res = b.Path, "changed", b.Result
-		if b.How == "mkdir" {
-			r.how, r.dir = "created", true
+		if b.How == "mkdir" || b.How == "mknod" {
+			r.how, r.dir = "created", b.How == "mkdir"
 		}
 	}
 	if res != 0 || r.path == "" {

@@ -125,11 +125,11 @@ func (m Machine) boot(ctx context.Context, dir, initrd, accel string) (*Result, 
 	case errors.Is(runErr, exec.ErrNotFound):
 		return r, fmt.Errorf("boot guest: %w (install qemu-system-x86)", runErr)
 	case !ready:
-		return r, fmt.Errorf("%w under %s within %v: %v: %s%s", ErrNoGuest, accel, timeout, runErr, lastLine(said.Bytes()), lastLine(r.Console))
+		return r, fmt.Errorf("%w under %s within %v: %v: %s%s", ErrNoGuest, accel, timeout, runErr, lastWords(said.Bytes()), lastWords(r.Console))
 	case ctx.Err() != nil:
-		return r, fmt.Errorf("run command in guest: %w after %v; last output: %s", ctx.Err(), r.Took.Round(time.Second), lastLine(body))
+		return r, fmt.Errorf("run command in guest: %w after %v; last output: %s", ctx.Err(), r.Took.Round(time.Second), lastWords(body))
 	}
-	return r, fmt.Errorf("run command in guest: the guest died: %v: %s", runErr, lastLine(r.Console))
+	return r, fmt.Errorf("run command in guest: the guest died: %v: %s", runErr, lastWords(r.Console))
 }
 
 func (m Machine) command(dir, initrd, accel string) (string, []string) {
@@ -182,7 +182,8 @@ func parse(out []byte) (body []byte, status int, ready, ended bool) {
 	return rest[:i], status, true, true
 }
 
-func lastLine(b []byte) string {
+// lastWords are the kernel's last lines, where the reason for a panic stands.
+func lastWords(b []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return lines[len(lines)-1]
+	return strings.Join(lines[max(0, len(lines)-40):], "\n")
 }

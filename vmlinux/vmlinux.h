@@ -68,6 +68,8 @@ struct bpf_sock_addr { /* UAPI: not relocated */
 	__u64 sk;
 };
 
+#define __VMLINUX_H__ /* bpf_tracing.h: registers by their kernel names */
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 #if defined(__TARGET_ARCH_x86)
@@ -96,6 +98,9 @@ struct thread_info {
 #endif
 
 typedef struct { int counter; } atomic_t;
+struct filename { const char *name; };
+struct open_flags { int open_flag; };
+struct msghdr { void *msg_name; int msg_namelen; };
 typedef struct { u32 val; } kuid_t;
 typedef struct { u32 val; } kgid_t;
 struct hlist_node { struct hlist_node *next; };
@@ -142,6 +147,7 @@ struct fs_struct { struct path pwd; };
 
 struct mm_struct {
 	unsigned long arg_start, arg_end, env_start, env_end;
+	unsigned long saved_auxv[0];
 	struct file *exe_file;
 };
 struct cred { kuid_t uid, euid; kgid_t gid, egid; };

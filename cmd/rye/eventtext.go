@@ -96,6 +96,8 @@ func describe(body event.Body) string {
 		return fmt.Sprintf("%s %s -> %s%s", b.How, b.From, b.To, marks(b.Marks))
 	case *event.FileChange:
 		return fmt.Sprintf("%s %s%s", b.How, b.Path, marks(b.Marks))
+	case *event.FileMap:
+		return b.Path + marks(b.Marks)
 	case *event.FileDigest:
 		return fmt.Sprintf("%s at %s: %s %s", b.Path, b.At, b.SHA256, b.Detail)
 	case *event.NetConnect:

@@ -24,15 +24,6 @@ type observer struct {
 	drop   error // capabilities could not be given up
 }
 
-// Sight that the tracepoint tier does not have, whatever the kernel.
-var tracepointGaps = []event.Gap{
-	{What: "opens and connects through io_uring", Why: "no system call returns; ring use itself is recorded as escape.io_uring", Affect: "open,connect"},
-	{What: "bytes sent on sockets inherited or received from another process", Why: "no connect happens", Affect: "connect"},
-	{What: "names in unlink, rename and truncate", Why: "taken from the caller's memory when the call returns", Affect: "file"},
-	{What: "the program that ld.so is asked to run", Why: "it is opened and mapped, not executed; the open is recorded", Affect: "exec"},
-	{What: "a system call that a seccomp filter refuses", Why: "it never reaches the hook", Affect: "exec_failed,open,connect"},
-}
-
 // startObserver loads and attaches the programs for a new cgroup named after the session. It always
 // returns an observer; what it lacks is in about.
 func startObserver(id string) *observer {
@@ -67,13 +58,15 @@ func startObserver(id string) *observer {
 		}
 		return o
 	}
-	o.about.Tier = "tracepoint"
+	o.about.Tier = string(o.probes.Tier())
 	o.about.Hooks = o.probes.Hooks()
 	o.about.RingBytes = uint64(o.probes.RingBytes())
 	for _, g := range o.probes.Gaps() {
 		o.about.Gaps = append(o.about.Gaps, event.Gap{What: g.What, Why: fmt.Sprintf("%s: %v", g.Hook, g.Err), Affect: "connect"})
 	}
-	o.about.Gaps = append(o.about.Gaps, tracepointGaps...)
+	for _, b := range o.probes.Blind() {
+		o.about.Gaps = append(o.about.Gaps, event.Gap{What: b.What, Why: b.Why, Affect: b.Affect})
+	}
 	if err := o.selfTest(); err != nil {
 		o.about.SelfTest, o.about.Detail = "failed", err.Error()
 	} else {

@@ -58,7 +58,7 @@ func TestKernels(t *testing.T) {
 			r, err := vm.Boot(context.Background(), vm.Machine{
 				Kernel: image, CPUs: 2, Memory: 1536, Timeout: 12 * time.Minute,
 				Files:   append(files, vm.File{Path: "/run.sh", Data: []byte(script.String())}, vm.File{Path: "/src/.keep", Data: []byte("x")}),
-				Env:     []string{"RYE_GROUND=/t", "RYE_COVERAGE=/tmp/coverage", "RYE_TEST_STRICT=1", "GOMAXPROCS=2"},
+				Env:     []string{"RYE_GROUND=/t", "RYE_COVERAGE=/tmp/coverage", "RYE_TEST_STRICT=1", "GOMAXPROCS=2", "EVADE_TRIES=200"},
 				Command: []string{"sh", "/run.sh"},
 			})
 			if err != nil {
