@@ -45,7 +45,6 @@ enum event_flag {
 	FLAG_EXE_TRUNCATED = 1 << 8,
 	FLAG_CWD_UNREADABLE = 1 << 9,
 	FLAG_CWD_TRUNCATED = 1 << 10,
-	FLAG_UNCOUNTED = 1 << 11,       /* the repeat table is full: this open stands alone */
 	FLAG_COMPAT = 1 << 12,          /* 32-bit system call (int 0x80) */
 	FLAG_IO_URING = 1 << 13,        /* done by an io_uring worker; result not known */
 	FLAG_REMOTE_FROM_USER = 1 << 14,

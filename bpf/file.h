@@ -16,30 +16,24 @@ struct {
 #define O_PATH_ 010000000
 
 /* counted reports whether this is a repeat of something already emitted; it is then counted and done.
- * Otherwise the caller emits, and tells emitted_first whether that worked. A first record that was lost
- * leaves the entry unset, so the next open tries again: opens = records + repeats + lost, always. */
-static __always_inline bool counted(struct repeat_key *k, __u32 *flags)
+ * Otherwise the caller emits, and says emitted_first once the record is in the ring. A first record that was
+ * lost leaves no entry, so the next open tries again, and so does one that found the table full: opens =
+ * records + repeats + lost, always. */
+static __always_inline bool counted(struct repeat_key *k)
 {
 	struct repeat_count *c = bpf_map_lookup_elem(&repeats, k);
-	struct repeat_count zero = {};
 
-	if (c) {
-		if (!*(volatile __u64 *)&c->emitted)
-			return false;
-		__sync_fetch_and_add(&c->repeats, 1);
-		return true;
-	}
-	if (bpf_map_update_elem(&repeats, k, &zero, BPF_NOEXIST) && !bpf_map_lookup_elem(&repeats, k))
-		*flags |= FLAG_UNCOUNTED;
-	return false;
+	if (!c)
+		return false;
+	__sync_fetch_and_add(&c->repeats, 1);
+	return true;
 }
 
 static __always_inline void emitted_first(struct repeat_key *k)
 {
-	struct repeat_count *c = bpf_map_lookup_elem(&repeats, k);
+	struct repeat_count none = {};
 
-	if (c)
-		*(volatile __u64 *)&c->emitted = 1;
+	bpf_map_update_elem(&repeats, k, &none, BPF_NOEXIST);
 }
 
 static __always_inline int open_failed(struct task_struct *task, long ret, int dirfd, const void *path, bool user, __u32 oflags, __u32 hflags)
@@ -76,51 +70,102 @@ static __always_inline int open_failed(struct task_struct *task, long ret, int d
 	return 0;
 }
 
+/* What an open needs of struct file and struct inode, read in one piece each. */
+#define FILE_BYTES 224
+#define INODE_BYTES 128
+#define IN_PIECE(type, member, cap) (bpf_core_field_offset(type, member) + 8 <= (cap))
+#define FROM_PIECE(buf, type, member) (*(typeof(((type *)0)->member) *)((buf) + bpf_core_field_offset(type, member)))
+
+struct opened_file {
+	struct inode *inode;
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+	__u64 ino;
+	__u32 dev, f_flags, f_mode, i_mode, nlink;
+};
+
+static __always_inline void look(struct scratch *s, struct file *f, struct opened_file *o)
+{
+	__u8 *piece = s->walk;
+	struct super_block *sb;
+
+	if (IN_PIECE(struct file, f_inode, FILE_BYTES) && IN_PIECE(struct file, f_path.dentry, FILE_BYTES) && IN_PIECE(struct file, f_path.mnt, FILE_BYTES) &&
+	    IN_PIECE(struct file, f_flags, FILE_BYTES) && IN_PIECE(struct file, f_mode, FILE_BYTES)) {
+		bpf_probe_read_kernel(piece, FILE_BYTES, f);
+		o->inode = FROM_PIECE(piece, struct file, f_inode);
+		o->mnt = FROM_PIECE(piece, struct file, f_path.mnt);
+		o->dentry = FROM_PIECE(piece, struct file, f_path.dentry);
+		o->f_flags = FROM_PIECE(piece, struct file, f_flags);
+		o->f_mode = FROM_PIECE(piece, struct file, f_mode);
+	} else {
+		o->inode = BPF_CORE_READ(f, f_inode);
+		o->mnt = BPF_CORE_READ(f, f_path.mnt);
+		o->dentry = BPF_CORE_READ(f, f_path.dentry);
+		o->f_flags = BPF_CORE_READ(f, f_flags);
+		o->f_mode = BPF_CORE_READ(f, f_mode);
+	}
+	if (IN_PIECE(struct inode, i_mode, INODE_BYTES) && IN_PIECE(struct inode, i_sb, INODE_BYTES) && IN_PIECE(struct inode, i_ino, INODE_BYTES) &&
+	    IN_PIECE(struct inode, i_nlink, INODE_BYTES)) {
+		bpf_probe_read_kernel(piece, INODE_BYTES, o->inode);
+		o->i_mode = FROM_PIECE(piece, struct inode, i_mode);
+		o->ino = FROM_PIECE(piece, struct inode, i_ino);
+		o->nlink = FROM_PIECE(piece, struct inode, i_nlink);
+		sb = FROM_PIECE(piece, struct inode, i_sb);
+	} else {
+		o->i_mode = BPF_CORE_READ(o->inode, i_mode);
+		o->ino = BPF_CORE_READ(o->inode, i_ino);
+		o->nlink = BPF_CORE_READ(o->inode, i_nlink);
+		sb = BPF_CORE_READ(o->inode, i_sb);
+	}
+	o->dev = BPF_CORE_READ(sb, s_dev);
+}
+
 static __always_inline int opened(struct task_struct *task, struct file *f, __u32 oflags, __u32 hflags)
 {
-	struct inode *inode = BPF_CORE_READ(f, f_inode);
-	struct dentry *dentry = BPF_CORE_READ(f, f_path.dentry);
-	__u32 f_flags = BPF_CORE_READ(f, f_flags), f_mode = BPF_CORE_READ(f, f_mode);
+	struct scratch *s = grab(EVENT_OPEN);
+	struct opened_file o;
 	struct repeat_key k;
-	struct scratch *s;
 	struct open_event *e;
 	__u64 at = sizeof(*e);
 
-	key_of(task, &k.proc);
-	k.lo = (__u64)dentry;
-	k.hi = BPF_CORE_READ(inode, i_ino);
-	k.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	k.access = (hflags & (FLAG_RECEIVED | FLAG_MAPPED)) << 8 | (f_flags & (O_ACCMODE_ | O_PATH_)) | (oflags & O_TRUNC_) | (f_mode & FMODE_CREATED ? 1 << 31 : 0);
-	if (counted(&k, &hflags))
-		return 0;
-
-	s = grab(EVENT_OPEN);
 	if (!s)
 		return 0;
+	look(s, f, &o);
+	current_key(task, &k.proc);
+	k.lo = (__u64)o.dentry;
+	k.hi = o.ino;
+	k.dev = o.dev;
+	k.access = (hflags & (FLAG_RECEIVED | FLAG_MAPPED)) << 8 | (o.f_flags & (O_ACCMODE_ | O_PATH_)) | (oflags & O_TRUNC_) | (o.f_mode & FMODE_CREATED ? 1 << 31 : 0);
+	if (counted(&k))
+		goto out;
+
 	e = (void *)s->rec;
-	start_header(&e->h, EVENT_OPEN, task);
+	begin_header(&e->h, EVENT_OPEN);
+	e->h.proc = k.proc;
+	e->h.cgroup_id = bpf_get_current_cgroup_id();
 	e->h.flags = hflags;
 	e->dentry = k.lo;
 	e->dev = k.dev;
 	e->ino = k.hi;
 	e->access = k.access;
-	e->f_flags = f_flags;
-	e->f_mode = f_mode;
+	e->f_flags = o.f_flags;
+	e->f_mode = o.f_mode;
 	e->open_flags = oflags;
-	e->i_mode = BPF_CORE_READ(inode, i_mode);
-	e->nlink = BPF_CORE_READ(inode, i_nlink);
+	e->i_mode = o.i_mode;
+	e->nlink = o.nlink;
 	e->result = 0;
 	e->base_len = 0;
 	e->pad = 0;
-	walk_file(s, f);
+	walk_path(s, o.mnt, o.dentry);
 	if (s->state == WALK_UNREADABLE)
 		e->h.flags |= FLAG_PATH_UNREADABLE;
 	if (s->state == WALK_TRUNCATED)
 		e->h.flags |= FLAG_PATH_TRUNCATED;
 	e->path_len = append_walk(s, at);
 	at += e->path_len;
-	if (emit(s->rec, EVENT_OPEN, at, false) && !(hflags & FLAG_UNCOUNTED))
+	if (emit(s->rec, EVENT_OPEN, at, false))
 		emitted_first(&k);
+out:
 	release(s);
 	return 0;
 }

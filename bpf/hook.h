@@ -22,7 +22,7 @@ bool socket_hooks; /* set by the loader: the cgroup's socket hooks are attached 
  * threads carry a flag; a request done inline shows by the system call the task is in. */
 static __always_inline bool in_uring(struct task_struct *task)
 {
-	if (BPF_CORE_READ(task, flags) & PF_IO_WORKER)
+	if (READ_TASK(task, flags) & PF_IO_WORKER)
 		return true;
 	if (has_task_regs) {
 		struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -35,11 +35,11 @@ static __always_inline bool in_uring(struct task_struct *task)
 /* Opens, with the result. */
 static __noinline int file_opened(struct filename *name, int dfd, __u32 oflags, struct file *file)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	long ret = 0;
 	__u32 hflags = is_compat(task) ? FLAG_COMPAT : 0;
 
-	if (BPF_CORE_READ(task, flags) & PF_IO_WORKER)
+	if (READ_TASK(task, flags) & PF_IO_WORKER)
 		hflags = FLAG_IO_URING;
 	if (oflags & O_TRUNC_)
 		forget_stash(task); /* the truncation is this open's */
@@ -71,7 +71,7 @@ int BPF_KRETPROBE(after_open_kprobe, struct file *ret)
 
 	if (!current_membership())
 		return 0;
-	task = (void *)bpf_get_current_task();
+	task = current_task();
 	if (!in_uring(task) || (unsigned long)ret >= (unsigned long)-MAX_ERRNO)
 		return 0;
 	return opened(task, ret, 0, FLAG_IO_URING);
@@ -80,7 +80,7 @@ int BPF_KRETPROBE(after_open_kprobe, struct file *ret)
 /* Names. The hook knows what is meant, the end of the system call how it went: the first leaves a stash. */
 static __noinline int name_hook(enum path_op op, struct vfsmount *mnt, struct dentry *dentry, const void *second, struct dentry *dentry2)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	struct scratch *s = grab(EVENT_PATHOP);
 	__u64 key = (__u64)task, at = sizeof(struct pathop_event);
 	struct pathop_event *e;
@@ -125,7 +125,7 @@ static __noinline int name_hook(enum path_op op, struct vfsmount *mnt, struct de
 		e->path2_len = append_walk(s, at);
 		at += e->path2_len;
 	}
-	uring = BPF_CORE_READ(task, flags) & PF_IO_WORKER; /* requests on names are never done inline */
+	uring = READ_TASK(task, flags) & PF_IO_WORKER; /* requests on names are never done inline */
 	if (uring) {
 		e->h.flags |= FLAG_IO_URING;
 		emit(s->rec, EVENT_PATHOP, at, false);
@@ -185,7 +185,6 @@ static __always_inline int renamed(const struct path *from, struct dentry *old, 
 /* socket_address leaves the same note as the cgroup hooks do, where those are not attached. */
 static __noinline int socket_address(struct socket *sock, const __u8 *addr, int len, bool datagram)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	struct note n = {};
 	__u16 family = 0, port = 0;
 	struct sock *sk;
@@ -205,7 +204,7 @@ static __noinline int socket_address(struct socket *sock, const __u8 *addr, int 
 	n.family = family;
 	n.sock_type = BPF_CORE_READ(sock, type);
 	n.protocol = BPF_CORE_READ(sk, sk_protocol);
-	return destination(task, &n, datagram);
+	return destination((void *)bpf_get_current_task(), &n, datagram);
 }
 
 static __always_inline int connecting(struct socket *sock, struct sockaddr *addr, int len)
@@ -237,7 +236,7 @@ static __always_inline int socket_made(int family, int type, int protocol, int k
 
 	if (kern || !current_membership())
 		return 0;
-	task = (void *)bpf_get_current_task();
+	task = current_task();
 	if (!in_uring(task))
 		return 0;
 	g.a[0] = family;
@@ -254,7 +253,7 @@ static __always_inline int unix_joined(struct sock *sock, struct sock *other)
 
 	if (!current_membership())
 		return 0;
-	task = (void *)bpf_get_current_task();
+	task = current_task();
 	unix_record(task, other, other, 0, UNIX_PACK(BPF_CORE_READ(sock, sk_type), in_uring(task) ? FLAG_IO_URING : 0));
 	return 0;
 }
@@ -267,14 +266,14 @@ static __always_inline int unix_datagram(struct socket *sock, struct socket *oth
 	if (!current_membership())
 		return 0;
 	peer = BPF_CORE_READ(other, sk);
-	unix_record((void *)bpf_get_current_task(), peer, peer, (__u64)peer, UNIX_PACK(SOCK_DGRAM, 0));
+	unix_record(current_task(), peer, peer, (__u64)peer, UNIX_PACK(SOCK_DGRAM, 0));
 	return 0;
 }
 
 /* A descriptor that another process hands over (SCM_RIGHTS, pidfd_getfd). */
 static __noinline int file_received(struct file *f)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	struct connect_event e = {};
 	struct socket *sock;
 	struct sock *sk;

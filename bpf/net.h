@@ -60,7 +60,6 @@ static __always_inline void local_address(struct connect_event *e, struct sock *
 static __always_inline bool datagram_repeat(struct connect_event *e)
 {
 	struct repeat_key k = {};
-	__u32 flags = 0;
 
 	k.proc = e->h.proc;
 	__builtin_memcpy(&k.lo, e->remote, 8);
@@ -70,10 +69,7 @@ static __always_inline bool datagram_repeat(struct connect_event *e)
 	e->key_lo = k.lo;
 	e->key_hi = k.hi;
 	e->access = k.access;
-	if (counted(&k, &flags))
-		return true;
-	e->h.flags |= flags;
-	return false;
+	return counted(&k);
 }
 
 static __always_inline void emit_connect(struct connect_event *e, bool datagram)
@@ -108,7 +104,7 @@ static __noinline int destination(struct task_struct *task, struct note *n, bool
 	if (datagram || BPF_CORE_READ(task, flags) & PF_IO_WORKER) {
 		struct connect_event e = {};
 
-		start_header(&e.h, EVENT_CONNECT, task);
+		any_header(&e.h, EVENT_CONNECT, task);
 		e.h.flags = FLAG_NO_RESULT;
 		if (BPF_CORE_READ(task, flags) & PF_IO_WORKER)
 			e.h.flags |= FLAG_IO_URING;
@@ -215,10 +211,10 @@ static __noinline int unix_record(struct task_struct *task, struct sock *peer, s
 	struct pid *pid;
 
 	if (receiver) {
-		key_of(task, &k.proc);
+		current_key(task, &k.proc);
 		k.lo = receiver;
 		k.access = 1 << 29;
-		if (counted(&k, &hflags))
+		if (counted(&k))
 			return 0;
 	}
 	s = grab(EVENT_IPC);
@@ -255,7 +251,7 @@ static __noinline int unix_record(struct task_struct *task, struct sock *peer, s
 		}
 	}
 	/* User space decides at once whether the peer acts for the session and must be recorded too. */
-	if (emit(s->rec, EVENT_IPC, at, true) && receiver && !(hflags & FLAG_UNCOUNTED))
+	if (emit(s->rec, EVENT_IPC, at, true) && receiver)
 		emitted_first(&k);
 	release(s);
 	return 0;

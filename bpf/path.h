@@ -16,6 +16,11 @@ const volatile bool has_loop = false;
 
 enum walk_state { WALK_OK, WALK_TRUNCATED, WALK_UNREADABLE };
 
+/* Known when the program is loaded: d_parent, d_name.len and d_name.name are where they have always been. */
+#define DENTRY_PACKED \
+	(bpf_core_field_offset(struct dentry, d_name.len) == bpf_core_field_offset(struct dentry, d_parent) + 12 && \
+	 bpf_core_field_offset(struct dentry, d_name.name) == bpf_core_field_offset(struct dentry, d_parent) + 16)
+
 /* walk_step goes up by one component or one mount; 1 ends the walk. The position is kept in the map value
  * and read back in every step: the verifier then knows nothing about it but its bound and finds all steps
  * alike. */
@@ -39,9 +44,19 @@ static long walk_step(__u32 i, struct scratch **ctx)
 		s->root = BPF_CORE_READ(parent, mnt.mnt_root);
 		return 0;
 	}
-	up = BPF_CORE_READ(dentry, d_parent);
-	len = BPF_CORE_READ(dentry, d_name.len);
-	name = BPF_CORE_READ(dentry, d_name.name);
+	if (DENTRY_PACKED) { /* one read for what stands side by side */
+		struct { struct dentry *parent; __u32 hash, len; const unsigned char *name; } d;
+
+		if (bpf_probe_read_kernel(&d, sizeof(d), (void *)dentry + bpf_core_field_offset(struct dentry, d_parent)))
+			return 1;
+		up = d.parent;
+		len = d.len;
+		name = d.name;
+	} else {
+		up = BPF_CORE_READ(dentry, d_parent);
+		len = BPF_CORE_READ(dentry, d_name.len);
+		name = BPF_CORE_READ(dentry, d_name.name);
+	}
 	CLAMP(len, 255);
 	if (off < len + 1)
 		return 1;
@@ -141,10 +156,17 @@ static __always_inline long append_user_str(struct scratch *s, __u64 at, const v
 
 static __always_inline struct file *fd_file(struct task_struct *task, long fd)
 {
-	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-	struct file **fds = BPF_CORE_READ(fdt, fd), *f = NULL;
+	struct file **fds, *f = NULL;
+	__u32 max;
 
-	if (fd < 0 || (__u64)fd >= BPF_CORE_READ(fdt, max_fds))
+	if (has_task_btf) {
+		fds = task->files->fdt->fd;
+		max = task->files->fdt->max_fds;
+	} else {
+		fds = BPF_CORE_READ(task, files, fdt, fd);
+		max = BPF_CORE_READ(task, files, fdt, max_fds);
+	}
+	if (fd < 0 || (__u64)fd >= max)
 		return NULL;
 	bpf_probe_read_kernel(&f, sizeof(f), fds + fd);
 	return f;

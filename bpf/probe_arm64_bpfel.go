@@ -86,7 +86,6 @@ const (
 	ProbeEventFlagFLAG_EXE_TRUNCATED    ProbeEventFlag = 256
 	ProbeEventFlagFLAG_CWD_UNREADABLE   ProbeEventFlag = 512
 	ProbeEventFlagFLAG_CWD_TRUNCATED    ProbeEventFlag = 1024
-	ProbeEventFlagFLAG_UNCOUNTED        ProbeEventFlag = 2048
 	ProbeEventFlagFLAG_COMPAT           ProbeEventFlag = 4096
 	ProbeEventFlagFLAG_IO_URING         ProbeEventFlag = 8192
 	ProbeEventFlagFLAG_REMOTE_FROM_USER ProbeEventFlag = 16384
@@ -337,6 +336,7 @@ const (
 	ProbeVarEmitted                  = "emitted"
 	ProbeVarHasAncestorHelper        = "has_ancestor_helper"
 	ProbeVarHasLoop                  = "has_loop"
+	ProbeVarHasTaskBtf               = "has_task_btf"
 	ProbeVarHasTaskRegs              = "has_task_regs"
 	ProbeVarLost                     = "lost"
 	ProbeVarNamesHooked              = "names_hooked"
@@ -468,6 +468,7 @@ type ProbeVariableSpecs struct {
 	Emitted           *ebpf.VariableSpec `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.VariableSpec `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.VariableSpec `ebpf:"has_loop"`
+	HasTaskBtf        *ebpf.VariableSpec `ebpf:"has_task_btf"`
 	HasTaskRegs       *ebpf.VariableSpec `ebpf:"has_task_regs"`
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
 	NamesHooked       *ebpf.VariableSpec `ebpf:"names_hooked"`
@@ -526,6 +527,7 @@ type ProbeVariables struct {
 	Emitted           *ebpf.Variable `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.Variable `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.Variable `ebpf:"has_loop"`
+	HasTaskBtf        *ebpf.Variable `ebpf:"has_task_btf"`
 	HasTaskRegs       *ebpf.Variable `ebpf:"has_task_regs"`
 	Lost              *ebpf.Variable `ebpf:"lost"`
 	NamesHooked       *ebpf.Variable `ebpf:"names_hooked"`

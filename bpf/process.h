@@ -13,7 +13,7 @@ static __always_inline void emit_cgroup(struct task_struct *task, struct cgroup 
 	if (!s)
 		return;
 	e = (void *)s->rec;
-	start_header(&e->h, EVENT_CGROUP, task);
+	any_header(&e->h, EVENT_CGROUP, task);
 	key_of((void *)bpf_get_current_task(), &e->by);
 	e->to_id = BPF_CORE_READ(to, kn, id);
 	e->escaped = escaped;
@@ -32,35 +32,36 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct fork_event e;
 	struct member m = {};
-	__u32 how, tgid = BPF_CORE_READ(child, tgid);
+	__u32 how, tgid = child->tgid;
 	bool inside;
 
-	if (BPF_CORE_READ(child, pid) != tgid)
+	if (child->pid != tgid)
 		return 0; /* a thread */
 	how = current_membership();
-	inside = task_in_session(child); /* clone3 can place the child in another cgroup */
+	/* clone3 can place the child in another cgroup; most are in the parent's */
+	inside = child->cgroups == parent->cgroups && (how || !strays) ? how == MEMBER_CGROUP : task_in_session(child);
 	if (!how && !inside)
 		return 0;
 
-	key_of(parent, &m.parent);
-	m.start_ns = BPF_CORE_READ(child, start_boottime);
+	typed_key(parent, &m.parent);
+	m.start_ns = child->start_boottime;
 	m.how = inside ? MEMBER_CGROUP : how == MEMBER_CGROUP ? MEMBER_DESCENT : how;
 	if (m.how != MEMBER_CGROUP)
 		strays = 1;
 	bpf_map_update_elem(&members, &tgid, &m, BPF_ANY);
 
-	start_header(&e.h, EVENT_FORK, child);
+	typed_header(&e.h, EVENT_FORK, child);
 	e.parent = m.parent;
 	emit(&e, EVENT_FORK, sizeof(e), false);
 	if (session_cgroup && !inside && how == MEMBER_CGROUP)
-		emit_cgroup(child, BPF_CORE_READ(child, cgroups, dfl_cgrp), NULL, true);
+		emit_cgroup(child, child->cgroups->dfl_cgrp, NULL, true);
 	return 0;
 }
 
 static __always_inline __u64 mtime_ns(struct inode *i)
 {
 	if (bpf_core_field_exists(i->i_mtime_sec))
-		return BPF_CORE_READ(i, i_mtime_sec) * 1000000000ULL + BPF_CORE_READ(i, i_mtime_nsec);
+		return i->i_mtime_sec * 1000000000ULL + i->i_mtime_nsec;
 	if (bpf_core_field_exists(((struct inode___v66 *)i)->__i_mtime)) {
 		struct inode___v66 *v = (void *)i;
 
@@ -76,16 +77,16 @@ static __always_inline __u64 mtime_ns(struct inode *i)
  * the kernel's real_parent has become init. */
 static __always_inline void fork_parent(struct task_struct *task, __u32 how, struct proc_key *parent)
 {
-	__u32 tgid = BPF_CORE_READ(task, tgid);
+	__u32 tgid = task->tgid;
 	struct member *m = bpf_map_lookup_elem(&members, &tgid);
 	struct member fresh = {};
 
-	if (m && m->start_ns == BPF_CORE_READ(task, group_leader, start_boottime)) {
+	if (m && m->start_ns == task->group_leader->start_boottime) {
 		*parent = m->parent;
 		return;
 	}
-	key_of(BPF_CORE_READ(task, group_leader, real_parent), parent);
-	fresh.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	typed_key(task->group_leader->real_parent, parent);
+	fresh.start_ns = task->group_leader->start_boottime;
 	fresh.parent = *parent;
 	fresh.how = how;
 	bpf_map_update_elem(&members, &tgid, &fresh, BPF_ANY);
@@ -111,34 +112,34 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	if (!s)
 		return 0;
 	e = (void *)s->rec;
-	start_header(&e->h, EVENT_EXEC, task);
+	typed_header(&e->h, EVENT_EXEC, task);
 	fork_parent(task, how, &e->parent);
-	mm = BPF_CORE_READ(task, mm);
-	exe = BPF_CORE_READ(mm, exe_file);
-	inode = BPF_CORE_READ(exe, f_inode);
-	e->exe_dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	e->exe_ino = BPF_CORE_READ(inode, i_ino);
+	mm = task->mm;
+	exe = mm->exe_file;
+	inode = exe->f_inode;
+	e->exe_dev = inode->i_sb->s_dev;
+	e->exe_ino = inode->i_ino;
 	e->exe_mtime_ns = mtime_ns(inode);
-	e->exe_nlink = BPF_CORE_READ(inode, i_nlink);
-	e->exe_mode = BPF_CORE_READ(inode, i_mode);
-	cred = BPF_CORE_READ(task, cred);
-	e->uid = BPF_CORE_READ(cred, uid.val);
-	e->gid = BPF_CORE_READ(cred, gid.val);
-	e->euid = BPF_CORE_READ(cred, euid.val);
+	e->exe_nlink = inode->i_nlink;
+	e->exe_mode = inode->i_mode;
+	cred = task->cred;
+	e->uid = cred->uid.val;
+	e->gid = cred->gid.val;
+	e->euid = cred->euid.val;
 	e->pad = 0;
 
-	len = append_kernel_str(s, at, BPF_CORE_READ(bprm, filename));
+	len = append_kernel_str(s, at, bprm->filename);
 	if (len < 0) {
 		e->h.flags |= FLAG_PATH_UNREADABLE;
 		len = 0;
 	}
 	e->path_len = len;
 	at += len;
-	len = append_kernel_str(s, at, BPF_CORE_READ(bprm, interp));
+	len = append_kernel_str(s, at, bprm->interp);
 	e->interp_len = len < 0 ? 0 : len;
 	at += e->interp_len;
 
-	walk_file(s, exe);
+	walk_path(s, exe->f_path.mnt, exe->f_path.dentry);
 	if (s->state == WALK_UNREADABLE)
 		e->h.flags |= FLAG_EXE_UNREADABLE;
 	if (s->state == WALK_TRUNCATED)
@@ -146,8 +147,8 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	e->exe_len = append_walk(s, at);
 	at += e->exe_len;
 
-	fs = BPF_CORE_READ(task, fs);
-	walk_path(s, BPF_CORE_READ(fs, pwd.mnt), BPF_CORE_READ(fs, pwd.dentry));
+	fs = task->fs;
+	walk_path(s, fs->pwd.mnt, fs->pwd.dentry);
 	if (s->state == WALK_UNREADABLE)
 		e->h.flags |= FLAG_CWD_UNREADABLE;
 	if (s->state == WALK_TRUNCATED)
@@ -156,8 +157,8 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	at += e->cwd_len;
 
 	/* What the kernel committed, in the new image's own memory: nobody else can have changed it yet. */
-	from = BPF_CORE_READ(mm, env_start);
-	n = BPF_CORE_READ(mm, env_end) - from;
+	from = mm->env_start;
+	n = mm->env_end - from;
 	e->env_bytes = n;
 	if (n > ENV_CAP)
 		e->h.flags |= FLAG_ENV_TRUNCATED;
@@ -170,8 +171,8 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	e->env_len = n;
 	at += n;
 
-	from = BPF_CORE_READ(mm, arg_start);
-	n = BPF_CORE_READ(mm, arg_end) - from;
+	from = mm->arg_start;
+	n = mm->arg_end - from;
 	e->argv_bytes = n;
 	if (n > ARGV_CAP)
 		e->h.flags |= FLAG_ARGV_TRUNCATED;
@@ -200,14 +201,17 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	/* Every thread comes through here; the process ends with the last. Two threads that leave together
 	 * both see live == 0, and only one of them still finds the process in the table. */
-	sig = BPF_CORE_READ(task, signal);
-	if (BPF_CORE_READ(sig, live.counter) != 0)
+	if (!current_membership())
 		return 0;
-	tgid = BPF_CORE_READ(task, tgid);
-	if (bpf_map_delete_elem(&members, &tgid) && !(session_cgroup && task_in_session(task) && BPF_CORE_READ(task, pid) == tgid))
+	forget_stash(task); /* of a call that the end cut short */
+	sig = task->signal;
+	if (sig->live.counter != 0)
 		return 0;
-	start_header(&e.h, EVENT_EXIT, task);
-	e.status = BPF_CORE_READ(sig, flags) & SIGNAL_GROUP_EXIT ? BPF_CORE_READ(sig, group_exit_code) : BPF_CORE_READ(task, exit_code);
+	tgid = task->tgid;
+	if (bpf_map_delete_elem(&members, &tgid) && !(session_cgroup && task_in_session(task) && task->pid == tgid))
+		return 0;
+	typed_header(&e.h, EVENT_EXIT, task);
+	e.status = sig->flags & SIGNAL_GROUP_EXIT ? sig->group_exit_code : task->exit_code;
 	e.pad = 0;
 	emit(&e, EVENT_EXIT, sizeof(e), false);
 	return 0;

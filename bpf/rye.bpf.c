@@ -20,8 +20,8 @@
 #include "task.h"
 #include "path.h"
 #include "syscall.h"
-#include "process.h"
 #include "file.h"
+#include "process.h"
 #include "net.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -191,7 +191,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
 	long nr = CALL_NR(regs);
-	enum call call = native_call(nr), call32 = compat_call(nr);
+	enum call call = call_of(native_calls, nr), call32 = call_of(compat_calls, nr);
 	struct task_struct *task;
 	__u32 hflags = 0;
 	struct args g;
@@ -203,7 +203,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	if (!current_membership())
 		return 0;
-	task = (void *)bpf_get_current_task();
+	task = current_task();
 	compat = is_compat(task);
 	if (compat) {
 		call = call32;

@@ -15,200 +15,194 @@ enum call {
 	CALL_MEMFD, CALL_SETUID, CALL_IOCTL, CALL_CLONE, CALL_PIVOT_ROOT, CALL_KEXEC, CALL_PERF, CALL_PIDFD_GETFD,
 };
 
+#define CALL_TABLE 512 /* no table has more entries; a power of two for the verifier */
+
 #if defined(__TARGET_ARCH_x86)
-static __always_inline enum call native_call(long nr)
-{
-	switch (nr) {
-	case 2: return CALL_OPEN;
-	case 9: return CALL_MMAP;
-	case 16: return CALL_IOCTL;
-	case 41: return CALL_SOCKET;
-	case 42: return CALL_CONNECT;
-	case 44: return CALL_SENDTO;
-	case 46: case 307: return CALL_SENDMSG;
-	case 49: return CALL_BIND;
-	case 56: return CALL_CLONE;
-	case 59: return CALL_EXECVE;
-	case 76: return CALL_TRUNCATE;
-	case 77: return CALL_FTRUNCATE;
-	case 82: return CALL_RENAME;
-	case 83: return CALL_MKDIR;
-	case 84: return CALL_RMDIR;
-	case 85: return CALL_CREAT;
-	case 86: return CALL_LINK;
-	case 87: return CALL_UNLINK;
-	case 88: return CALL_SYMLINK;
-	case 90: return CALL_CHMOD;
-	case 91: return CALL_FCHMOD;
-	case 92: case 94: return CALL_CHOWN;
-	case 93: return CALL_FCHOWN;
-	case 101: return CALL_PTRACE;
-	case 105: case 113: case 117: return CALL_SETUID; /* setuid, setreuid, setresuid */
-	case 133: return CALL_MKNOD;
-	case 155: return CALL_PIVOT_ROOT;
-	case 165: case 428: case 429: case 432: return CALL_MOUNT; /* mount, open_tree, move_mount, fsmount */
-	case 175: case 313: return CALL_MODULE;
-	case 246: case 320: return CALL_KEXEC;
-	case 257: return CALL_OPENAT;
-	case 258: return CALL_MKDIRAT;
-	case 259: return CALL_MKNODAT;
-	case 260: return CALL_FCHOWNAT;
-	case 263: return CALL_UNLINKAT;
-	case 264: case 316: return CALL_RENAMEAT;
-	case 265: return CALL_LINKAT;
-	case 266: return CALL_SYMLINKAT;
-	case 268: case 452: return CALL_FCHMODAT;
-	case 272: return CALL_UNSHARE;
-	case 298: return CALL_PERF;
-	case 304: return CALL_OPEN_HANDLE;
-	case 308: return CALL_SETNS;
-	case 311: return CALL_VM_WRITEV;
-	case 319: return CALL_MEMFD;
-	case 321: return CALL_BPF;
-	case 322: return CALL_EXECVEAT;
-	case 425: return CALL_URING_SETUP;
-	case 426: return CALL_URING_ENTER;
-	case 437: return CALL_OPENAT2;
-	case 438: return CALL_PIDFD_GETFD;
-	}
-	return CALL_NONE;
-}
+static const __u8 native_calls[CALL_TABLE] = {
+	[2] = CALL_OPEN,
+	[9] = CALL_MMAP,
+	[16] = CALL_IOCTL,
+	[41] = CALL_SOCKET,
+	[42] = CALL_CONNECT,
+	[44] = CALL_SENDTO,
+	[46] = CALL_SENDMSG, [307] = CALL_SENDMSG,
+	[49] = CALL_BIND,
+	[56] = CALL_CLONE,
+	[59] = CALL_EXECVE,
+	[76] = CALL_TRUNCATE,
+	[77] = CALL_FTRUNCATE,
+	[82] = CALL_RENAME,
+	[83] = CALL_MKDIR,
+	[84] = CALL_RMDIR,
+	[85] = CALL_CREAT,
+	[86] = CALL_LINK,
+	[87] = CALL_UNLINK,
+	[88] = CALL_SYMLINK,
+	[90] = CALL_CHMOD,
+	[91] = CALL_FCHMOD,
+	[92] = CALL_CHOWN, [94] = CALL_CHOWN,
+	[93] = CALL_FCHOWN,
+	[101] = CALL_PTRACE,
+	[105] = CALL_SETUID, [113] = CALL_SETUID, [117] = CALL_SETUID, /* setuid, setreuid, setresuid */
+	[133] = CALL_MKNOD,
+	[155] = CALL_PIVOT_ROOT,
+	[165] = CALL_MOUNT, [428] = CALL_MOUNT, [429] = CALL_MOUNT, [432] = CALL_MOUNT, /* mount, open_tree, move_mount, fsmount */
+	[175] = CALL_MODULE, [313] = CALL_MODULE,
+	[246] = CALL_KEXEC, [320] = CALL_KEXEC,
+	[257] = CALL_OPENAT,
+	[258] = CALL_MKDIRAT,
+	[259] = CALL_MKNODAT,
+	[260] = CALL_FCHOWNAT,
+	[263] = CALL_UNLINKAT,
+	[264] = CALL_RENAMEAT, [316] = CALL_RENAMEAT,
+	[265] = CALL_LINKAT,
+	[266] = CALL_SYMLINKAT,
+	[268] = CALL_FCHMODAT, [452] = CALL_FCHMODAT,
+	[272] = CALL_UNSHARE,
+	[298] = CALL_PERF,
+	[304] = CALL_OPEN_HANDLE,
+	[308] = CALL_SETNS,
+	[311] = CALL_VM_WRITEV,
+	[319] = CALL_MEMFD,
+	[321] = CALL_BPF,
+	[322] = CALL_EXECVEAT,
+	[425] = CALL_URING_SETUP,
+	[426] = CALL_URING_ENTER,
+	[437] = CALL_OPENAT2,
+	[438] = CALL_PIDFD_GETFD,
+};
 
 /* int 0x80 */
-static __always_inline enum call compat_call(long nr)
-{
-	switch (nr) {
-	case 5: return CALL_OPEN;
-	case 8: return CALL_CREAT;
-	case 10: return CALL_UNLINK;
-	case 11: return CALL_EXECVE;
-	case 14: return CALL_MKNOD;
-	case 15: return CALL_CHMOD;
-	case 9: return CALL_LINK;
-	case 83: return CALL_SYMLINK;
-	case 39: return CALL_MKDIR;
-	case 21: return CALL_MOUNT;
-	case 23: case 213: return CALL_SETUID;
-	case 26: return CALL_PTRACE;
-	case 38: return CALL_RENAME;
-	case 40: return CALL_RMDIR;
-	case 54: return CALL_IOCTL;
-	case 92: return CALL_TRUNCATE;
-	case 120: return CALL_CLONE;
-	case 295: return CALL_OPENAT;
-	case 192: return CALL_MMAP;
-	case 296: return CALL_MKDIRAT;
-	case 303: return CALL_LINKAT;
-	case 304: return CALL_SYMLINKAT;
-	case 306: return CALL_FCHMODAT;
-	case 301: return CALL_UNLINKAT;
-	case 302: case 353: return CALL_RENAMEAT;
-	case 310: return CALL_UNSHARE;
-	case 342: return CALL_OPEN_HANDLE;
-	case 358: return CALL_EXECVEAT;
-	case 359: return CALL_SOCKET;
-	case 361: return CALL_BIND;
-	case 362: return CALL_CONNECT;
-	case 369: return CALL_SENDTO;
-	case 345: case 370: return CALL_SENDMSG;
-	case 437: return CALL_OPENAT2;
-	}
-	return CALL_NONE;
-}
+static const __u8 compat_calls[CALL_TABLE] = {
+	[5] = CALL_OPEN,
+	[8] = CALL_CREAT,
+	[10] = CALL_UNLINK,
+	[11] = CALL_EXECVE,
+	[14] = CALL_MKNOD,
+	[15] = CALL_CHMOD,
+	[9] = CALL_LINK,
+	[83] = CALL_SYMLINK,
+	[39] = CALL_MKDIR,
+	[21] = CALL_MOUNT,
+	[23] = CALL_SETUID, [213] = CALL_SETUID,
+	[26] = CALL_PTRACE,
+	[38] = CALL_RENAME,
+	[40] = CALL_RMDIR,
+	[54] = CALL_IOCTL,
+	[92] = CALL_TRUNCATE,
+	[120] = CALL_CLONE,
+	[295] = CALL_OPENAT,
+	[192] = CALL_MMAP,
+	[296] = CALL_MKDIRAT,
+	[303] = CALL_LINKAT,
+	[304] = CALL_SYMLINKAT,
+	[306] = CALL_FCHMODAT,
+	[301] = CALL_UNLINKAT,
+	[302] = CALL_RENAMEAT, [353] = CALL_RENAMEAT,
+	[310] = CALL_UNSHARE,
+	[342] = CALL_OPEN_HANDLE,
+	[358] = CALL_EXECVEAT,
+	[359] = CALL_SOCKET,
+	[361] = CALL_BIND,
+	[362] = CALL_CONNECT,
+	[369] = CALL_SENDTO,
+	[345] = CALL_SENDMSG, [370] = CALL_SENDMSG,
+	[437] = CALL_OPENAT2,
+};
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, thread_info.status) & 2; /* TS_COMPAT, set for the length of the call */
+	return READ_TASK(task, thread_info.status) & 2; /* TS_COMPAT, set for the length of the call */
 }
 
-#define CALL_NR(regs) ((long)BPF_CORE_READ(regs, orig_ax))
+/* regs are an argument of the hook, with a type: plain loads, which the kernel makes safe, and no helper calls */
+#define CALL_NR(regs) ((long)(regs)->orig_ax)
 
 struct args { __u64 a[5]; };
 static __always_inline void read_args(struct pt_regs *r, bool compat, struct args *g)
 {
 	if (compat) {
-		g->a[0] = (__u32)BPF_CORE_READ(r, bx);
-		g->a[1] = (__u32)BPF_CORE_READ(r, cx);
-		g->a[2] = (__u32)BPF_CORE_READ(r, dx);
-		g->a[3] = (__u32)BPF_CORE_READ(r, si);
-		g->a[4] = (__u32)BPF_CORE_READ(r, di);
+		g->a[0] = (__u32)r->bx;
+		g->a[1] = (__u32)r->cx;
+		g->a[2] = (__u32)r->dx;
+		g->a[3] = (__u32)r->si;
+		g->a[4] = (__u32)r->di;
 	} else {
-		g->a[0] = BPF_CORE_READ(r, di);
-		g->a[1] = BPF_CORE_READ(r, si);
-		g->a[2] = BPF_CORE_READ(r, dx);
-		g->a[3] = BPF_CORE_READ(r, r10);
-		g->a[4] = BPF_CORE_READ(r, r8);
+		g->a[0] = r->di;
+		g->a[1] = r->si;
+		g->a[2] = r->dx;
+		g->a[3] = r->r10;
+		g->a[4] = r->r8;
 	}
 }
 #elif defined(__TARGET_ARCH_arm64)
-static __always_inline enum call native_call(long nr)
-{
-	switch (nr) {
-	case 29: return CALL_IOCTL;
-	case 33: return CALL_MKNODAT;
-	case 34: return CALL_MKDIRAT;
-	case 35: return CALL_UNLINKAT;
-	case 36: return CALL_SYMLINKAT;
-	case 37: return CALL_LINKAT;
-	case 38: case 276: return CALL_RENAMEAT;
-	case 40: case 428: case 429: case 432: return CALL_MOUNT;
-	case 41: return CALL_PIVOT_ROOT;
-	case 45: return CALL_TRUNCATE;
-	case 46: return CALL_FTRUNCATE;
-	case 52: return CALL_FCHMOD;
-	case 53: case 452: return CALL_FCHMODAT;
-	case 54: return CALL_FCHOWNAT;
-	case 55: return CALL_FCHOWN;
-	case 56: return CALL_OPENAT;
-	case 97: return CALL_UNSHARE;
-	case 104: case 294: return CALL_KEXEC;
-	case 105: case 273: return CALL_MODULE;
-	case 117: return CALL_PTRACE;
-	case 145: case 146: case 147: return CALL_SETUID;
-	case 198: return CALL_SOCKET;
-	case 200: return CALL_BIND;
-	case 203: return CALL_CONNECT;
-	case 206: return CALL_SENDTO;
-	case 211: case 269: return CALL_SENDMSG;
-	case 220: return CALL_CLONE;
-	case 221: return CALL_EXECVE;
-	case 222: return CALL_MMAP;
-	case 241: return CALL_PERF;
-	case 265: return CALL_OPEN_HANDLE;
-	case 268: return CALL_SETNS;
-	case 271: return CALL_VM_WRITEV;
-	case 279: return CALL_MEMFD;
-	case 280: return CALL_BPF;
-	case 281: return CALL_EXECVEAT;
-	case 425: return CALL_URING_SETUP;
-	case 426: return CALL_URING_ENTER;
-	case 437: return CALL_OPENAT2;
-	case 438: return CALL_PIDFD_GETFD;
-	}
-	return CALL_NONE;
-}
+static const __u8 native_calls[CALL_TABLE] = {
+	[29] = CALL_IOCTL,
+	[33] = CALL_MKNODAT,
+	[34] = CALL_MKDIRAT,
+	[35] = CALL_UNLINKAT,
+	[36] = CALL_SYMLINKAT,
+	[37] = CALL_LINKAT,
+	[38] = CALL_RENAMEAT, [276] = CALL_RENAMEAT,
+	[40] = CALL_MOUNT, [428] = CALL_MOUNT, [429] = CALL_MOUNT, [432] = CALL_MOUNT,
+	[41] = CALL_PIVOT_ROOT,
+	[45] = CALL_TRUNCATE,
+	[46] = CALL_FTRUNCATE,
+	[52] = CALL_FCHMOD,
+	[53] = CALL_FCHMODAT, [452] = CALL_FCHMODAT,
+	[54] = CALL_FCHOWNAT,
+	[55] = CALL_FCHOWN,
+	[56] = CALL_OPENAT,
+	[97] = CALL_UNSHARE,
+	[104] = CALL_KEXEC, [294] = CALL_KEXEC,
+	[105] = CALL_MODULE, [273] = CALL_MODULE,
+	[117] = CALL_PTRACE,
+	[145] = CALL_SETUID, [146] = CALL_SETUID, [147] = CALL_SETUID,
+	[198] = CALL_SOCKET,
+	[200] = CALL_BIND,
+	[203] = CALL_CONNECT,
+	[206] = CALL_SENDTO,
+	[211] = CALL_SENDMSG, [269] = CALL_SENDMSG,
+	[220] = CALL_CLONE,
+	[221] = CALL_EXECVE,
+	[222] = CALL_MMAP,
+	[241] = CALL_PERF,
+	[265] = CALL_OPEN_HANDLE,
+	[268] = CALL_SETNS,
+	[271] = CALL_VM_WRITEV,
+	[279] = CALL_MEMFD,
+	[280] = CALL_BPF,
+	[281] = CALL_EXECVEAT,
+	[425] = CALL_URING_SETUP,
+	[426] = CALL_URING_ENTER,
+	[437] = CALL_OPENAT2,
+	[438] = CALL_PIDFD_GETFD,
+};
 
 /* 32-bit tasks on arm64 use another table: not decoded, and said so by the loader. */
-static __always_inline enum call compat_call(long nr)
-{
-	return CALL_NONE;
-}
+static const __u8 compat_calls[CALL_TABLE] = {};
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, thread_info.flags) & (1 << 22); /* TIF_32BIT */
+	return READ_TASK(task, thread_info.flags) & (1 << 22); /* TIF_32BIT */
 }
 
-#define CALL_NR(regs) ((long)BPF_CORE_READ(regs, syscallno))
+#define CALL_NR(regs) ((long)(regs)->syscallno)
 
 struct args { __u64 a[5]; };
 static __always_inline void read_args(struct pt_regs *r, bool compat, struct args *g)
 {
-	g->a[0] = BPF_CORE_READ(r, orig_x0);
-	g->a[1] = BPF_CORE_READ(r, regs[1]);
-	g->a[2] = BPF_CORE_READ(r, regs[2]);
-	g->a[3] = BPF_CORE_READ(r, regs[3]);
-	g->a[4] = BPF_CORE_READ(r, regs[4]);
+	g->a[0] = r->orig_x0;
+	g->a[1] = r->regs[1];
+	g->a[2] = r->regs[2];
+	g->a[3] = r->regs[3];
+	g->a[4] = r->regs[4];
 }
 #endif
+
+/* What rye does with a system call, by its number in either table; 0 for nothing. */
+static __always_inline enum call call_of(const __u8 *table, long nr)
+{
+	return (unsigned long)nr < CALL_TABLE ? table[nr & (CALL_TABLE - 1)] : CALL_NONE;
+}
 #endif

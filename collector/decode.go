@@ -137,7 +137,6 @@ func flagMarks(f bpf.ProbeEventFlag, marks []string) []string {
 		{bpf.ProbeEventFlagFLAG_EXE_TRUNCATED, "exe-truncated"},
 		{bpf.ProbeEventFlagFLAG_CWD_UNREADABLE, "cwd-unreadable"},
 		{bpf.ProbeEventFlagFLAG_CWD_TRUNCATED, "cwd-truncated"},
-		{bpf.ProbeEventFlagFLAG_UNCOUNTED, "uncounted"},
 		{bpf.ProbeEventFlagFLAG_COMPAT, "32-bit-call"},
 		{bpf.ProbeEventFlagFLAG_IO_URING, "io_uring"},
 		{bpf.ProbeEventFlagFLAG_REMOTE_FROM_USER, "remote-from-user"},
@@ -256,7 +255,7 @@ func decodeOpen(raw []byte) (event.Body, bpf.ProbeRepeatKey, error) {
 		e.Marks = append(e.Marks, "deleted")
 	}
 	e.Marks = flagMarks(r.H.Flags, e.Marks)
-	if r.Result == 0 && r.H.Flags&bpf.ProbeEventFlagFLAG_UNCOUNTED == 0 {
+	if r.Result == 0 {
 		key = bpf.ProbeRepeatKey{Proc: r.H.Proc, Lo: r.Dentry, Hi: r.Ino, Dev: uint32(r.Dev), Access: r.Access}
 	}
 	if r.H.Flags&bpf.ProbeEventFlagFLAG_MAPPED != 0 {
@@ -338,7 +337,7 @@ func decodeConnect(raw []byte) (event.Body, bpf.ProbeRepeatKey, error) {
 	if r.LocalPort != 0 {
 		e.Local = address(r.Family, r.Local, r.LocalPort)
 	}
-	if r.Access != 0 && r.H.Flags&bpf.ProbeEventFlagFLAG_UNCOUNTED == 0 {
+	if r.Access != 0 {
 		key = bpf.ProbeRepeatKey{Proc: r.H.Proc, Lo: r.KeyLo, Hi: r.KeyHi, Dev: uint32(r.RemotePort), Access: r.Access}
 	}
 	return e, key, nil
@@ -425,7 +424,7 @@ func decodeIPC(raw []byte) (event.Body, bpf.ProbeRepeatKey, error) {
 	} else if r.Result == 0 {
 		e.Marks = append(e.Marks, "peer-unknown")
 	}
-	if r.Access != 0 && r.H.Flags&bpf.ProbeEventFlagFLAG_UNCOUNTED == 0 {
+	if r.Access != 0 {
 		key = bpf.ProbeRepeatKey{Proc: r.H.Proc, Lo: r.KeyLo, Hi: r.KeyHi, Access: r.Access}
 	}
 	return e, key, nil

@@ -87,7 +87,7 @@ type FileOpen struct {
 	Created bool     `json:"created,omitempty"` // this open made the file
 	Kind    string   `json:"kind,omitempty"`    // dir, fifo, socket, char, block; "" for a regular file
 	// Marks: path-unreadable, path-truncated, path-from-user (a failed open: the caller's own string),
-	// deleted, memfd, uncounted (repeat table full: every open is its own record), received (another process
+	// deleted, memfd, received (another process
 	// handed the open file over), io_uring.
 	Marks []string `json:"marks,omitempty"`
 }

@@ -98,6 +98,7 @@ func Load(o Options) (*Probes, error) {
 		bpf.ProbeVarSessionLevel:      o.CgroupLevel,
 		bpf.ProbeVarHasAncestorHelper: helper,
 		bpf.ProbeVarHasLoop:           loop,
+		bpf.ProbeVarHasTaskBtf:        features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnGetCurrentTaskBtf) == nil,
 		bpf.ProbeVarHasTaskRegs:       features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnTaskPtRegs) == nil,
 		bpf.ProbeVarWakeupBytes:       uint64(ring / 8),
 	} {

@@ -237,6 +237,7 @@ func suite(t *testing.T, tier loader.Tier, evade, tiny string) []outcome {
 		}
 		table = append(table, o)
 	}
+	checkClaims(t, ob.Blind, table)
 	return table
 }
 

@@ -35,7 +35,7 @@ func TestGuest(t *testing.T) {
 	run(t, "", filepath.Join(dir, "workload"), "mktree", "0", tree)
 	in, out := cgroup(t, "in"), cgroup(t, "out")
 	works := [][]string{
-		{"exec", "200", filepath.Join(dir, "tiny")},
+		{"exec", "1000", filepath.Join(dir, "tiny")},
 		{"first", "2000", tree}, // every file for the first time
 		{"open", "4000", tree},  // and then again
 		{"mixed", "25", tree},

@@ -79,6 +79,7 @@ type Observation struct {
 	Read   uint64
 	Hooks  []string
 	Gaps   []loader.Gap
+	Blind  []loader.Blind
 }
 
 // Observe runs cmd in a cgroup of its own with the programs attached and returns what they saw.
@@ -121,7 +122,7 @@ func ObserveAll(t testing.TB, cmds []*exec.Cmd, opts ...func(*loader.Options)) *
 	if err := p.Attach(o); err != nil {
 		t.Fatal(err)
 	}
-	ob.Hooks, ob.Gaps = p.Hooks(), p.Gaps()
+	ob.Hooks, ob.Gaps, ob.Blind = p.Hooks(), p.Gaps(), p.Blind()
 	fd, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package vmtest
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,9 @@ import (
 
 // kernels of the matrix: Debian's cloud kernels, as scripts/kernels fetches them.
 var kernels = []string{"5.10", "6.1", "6.12", "7.2"}
+
+// bestTier is what rye doctor must find on each: Debian's 5.10 has no BPF LSM.
+var bestTier = map[string]string{"5.10": "fentry", "6.1": "lsm", "6.12": "lsm", "7.2": "lsm"}
 
 // A suite is a test binary that runs in the guest, and its arguments.
 type suite struct{ pkg, args string }
@@ -54,6 +58,7 @@ func TestKernels(t *testing.T) {
 				base := filepath.Base(s.pkg)
 				script.WriteString("echo; echo == " + s.pkg + "; (cd /src && /t/" + base + ".test -test.v " + s.args + ") || status=1\n")
 			}
+			script.WriteString("echo; echo doctor-begin; HOME=/tmp/home /t/rye doctor --json || status=1; echo doctor-end\n")
 			script.WriteString("echo; echo coverage-begin; cat /tmp/coverage; echo coverage-end; exit $status\n")
 			r, err := vm.Boot(context.Background(), vm.Machine{
 				Kernel: image, CPUs: 2, Memory: 1536, Timeout: 12 * time.Minute,
@@ -73,6 +78,7 @@ func TestKernels(t *testing.T) {
 					t.Log(strings.TrimSpace(line))
 				}
 			}
+			checkDoctor(t, k, out)
 			t.Logf("%s: %v under %s", k, r.Took.Round(time.Second), r.Accel)
 			if dir := os.Getenv("RYE_COVERAGE_DIR"); dir != "" {
 				_, rest, _ := strings.Cut(out, "\ncoverage-begin\n")
@@ -86,6 +92,34 @@ func TestKernels(t *testing.T) {
 			}
 		})
 	}
+}
+
+// checkDoctor holds what rye doctor says in the guest against what is known of the kernel. That its blind
+// spots are the suite's is the conformance suite's own check.
+func checkDoctor(t *testing.T, kernel, out string) {
+	t.Helper()
+	_, rest, _ := strings.Cut(out, "\ndoctor-begin\n")
+	text, _, _ := strings.Cut(rest, "doctor-end")
+	var d struct {
+		Tier     string `json:"tier"`
+		OK       bool   `json:"ok"`
+		Observer struct {
+			SelfTest string   `json:"self_test"`
+			Hooks    []string `json:"hooks"`
+			Gaps     []struct {
+				What string `json:"what"`
+			} `json:"gaps"`
+		} `json:"observer"`
+	}
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		t.Errorf("rye doctor: %v\n%s", err, text)
+		return
+	}
+	if d.Tier != bestTier[kernel] || !d.OK || d.Observer.SelfTest != "passed" || len(d.Observer.Hooks) < 20 || len(d.Observer.Gaps) == 0 {
+		t.Errorf("rye doctor on %s: tier %s (want %s), ok %v, self test %s, %d hooks, %d gaps", kernel, d.Tier, bestTier[kernel], d.OK,
+			d.Observer.SelfTest, len(d.Observer.Hooks), len(d.Observer.Gaps))
+	}
+	t.Logf("doctor: tier %s, self test %s, %d hooks, %d gaps", d.Tier, d.Observer.SelfTest, len(d.Observer.Hooks), len(d.Observer.Gaps))
 }
 
 func cache() string {
@@ -111,6 +145,7 @@ func build(t *testing.T, dir string) []vm.File {
 		out := filepath.Join(dir, filepath.Base(s.pkg)+".test")
 		run(out, "go", "test", "-c", "-o", out, "./"+s.pkg)
 	}
+	run(filepath.Join(dir, "rye"), "go", "build", "-o", filepath.Join(dir, "rye"), "./cmd/rye")
 	sources, err := filepath.Glob(filepath.Join(testutil.Root(), "testdata", "ground", "*.c"))
 	evasion, _ := filepath.Glob(filepath.Join(testutil.Root(), "testdata", "evasion", "*.c"))
 	sources = append(sources, evasion...)
