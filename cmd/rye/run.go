@@ -31,6 +31,12 @@ func run(c wrapConfig) (int, error) {
 		return 0, err
 	}
 
+	nw, err := startNetwork(c.net)
+	if err != nil {
+		return 0, err
+	}
+	defer nw.close()
+
 	// The kernel witness comes first: nothing of the command runs unseen.
 	obs := startObserver(id)
 	defer obs.close()
@@ -39,13 +45,14 @@ func run(c wrapConfig) (int, error) {
 	book := openBook(c, id) // ledger, recording and index; usable, and silent, when they could not be made
 	defer book.close()
 	w := newWitness(book, obs, start)
+	nw.to(w.said)
 	obs.to(w.kernel) // held back until session.start stands in the ledger
 
 	scan := newScanner(w.screen)
 	w.scan = scan
 	began := boottime()
 	sess, err := wrapper.Start(wrapper.Options{
-		Argv: c.argv, Path: path, CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
+		Argv: c.argv, Path: path, Env: nw.environ(), CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
 		Recording: book.recording(), Clock: boottime,
 		Output: scan.output, Input: scan.input, Resize: scan.resize, Idle: scan.idle,
 	})
@@ -55,8 +62,8 @@ func run(c wrapConfig) (int, error) {
 		obs.drain()
 		return 0, err
 	}
-	w.begin(began, start, obs.about, sess) // session.start, observer.attached, then everything that was held back
-	stop := w.background()                 // renews checkpoints, follows transcripts
+	w.begin(began, start, obs.about, sess, nw.begin(began)) // session.start, observer.attached, then everything that was held back
+	stop := w.background()                                  // renews checkpoints, follows transcripts
 	before := ownCPU()
 
 	res, waitErr := sess.Wait()
@@ -65,6 +72,9 @@ func run(c wrapConfig) (int, error) {
 	stop()
 	if err := obs.drain(); err != nil {
 		w.degrade(fmt.Sprintf("kernel events could not be read to the end: %v", err))
+	}
+	if err := nw.close(); err != nil {
+		w.degrade(fmt.Sprintf("the proxy did not end well: %v", err))
 	}
 	w.transcripts() // what the assistant wrote last
 	w.emit(w.perms.look("change"))

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/internal/testutil"
+	"github.com/ryehq/rye/proxy"
+	"github.com/ryehq/rye/verify"
+)
+
+// ownAddress is an address of this machine that is not on loopback: what is reached there passes every hook
+// that a connection to elsewhere does.
+func ownAddress(t testing.TB, v6 bool) string {
+	t.Helper()
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && (n.IP.To4() == nil) == v6 {
+			return n.IP.String()
+		}
+	}
+	testutil.Skip(t, "this machine has no address beside loopback")
+	return ""
+}
+
+// serve answers every request on an address of this machine with its path.
+func serve(t testing.TB, host string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "answer to "+r.URL.Path)
+	})}
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	return l.Addr().String()
+}
+
+// bodies are the events of one type.
+func bodies[T any](list []event.Event) (out []T) {
+	for _, e := range list {
+		if b, ok := e.Body.(T); ok {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// The child's bundles have the system's roots, rye's CA and what the user's own variable pointed to, and no
+// private key that stood in the same file.
+func TestChildEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	ca, err := proxy.NewCA(proxy.DefaultDomains(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := proxy.NewCA([]string{"corp.test"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(dir, "mine.pem")
+	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("planted")})
+	if err := os.WriteFile(mine, append(key, user.PEM()...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &home{dir}
+	if err := ca.Save(h.caDir()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := listenLoopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	n := &network{home: h, ca: ca, listen: l}
+	err = n.arrange([]string{"HTTPS_PROXY=http://me:p%40ss@proxy.corp.test:3128", "NO_PROXY=*", "CURL_CA_BUNDLE=" + mine, "PIP_CERT=" + mine,
+		"SSL_CERT_DIR=/nowhere", "NODE_EXTRA_CA_CERTS=/nowhere/either.pem", "ALL_PROXY=socks5://x", "OTHER=kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for _, kv := range n.env {
+		name, value, _ := strings.Cut(kv, "=")
+		if _, again := env[name]; again {
+			t.Errorf("%s is set twice", name)
+		}
+		env[name] = value
+	}
+	for name, want := range map[string]string{"HTTPS_PROXY": "http://" + l.Addr().String(), "http_proxy": "http://" + l.Addr().String(),
+		"NO_PROXY": loopbackAll, "no_proxy": loopbackAll, "NODE_USE_ENV_PROXY": "1", "OTHER": "kept", "SSL_CERT_DIR": "", "ALL_PROXY": ""} {
+		if env[name] != want {
+			t.Errorf("%s=%q, want %q", name, env[name], want)
+		}
+	}
+	system := 0
+	for _, f := range rootFiles {
+		if b, err := readRoots(f); err == nil {
+			system = strings.Count(string(b), "BEGIN CERTIFICATE")
+			break
+		}
+	}
+	for name, want := range map[string]int{"CURL_CA_BUNDLE": system + 2, "PIP_CERT": system + 2, "SSL_CERT_FILE": system + 1, "GIT_SSL_CAINFO": system + 1,
+		"REQUESTS_CA_BUNDLE": system + 1, "CARGO_HTTP_CAINFO": system + 1, "NODE_EXTRA_CA_CERTS": 1} {
+		b, err := os.ReadFile(env[name])
+		if err != nil || strings.Contains(string(b), "PRIVATE") || strings.Count(string(b), "BEGIN CERTIFICATE") != want || !x509.NewCertPool().AppendCertsFromPEM(b) {
+			t.Errorf("%s: %v, %d certificates, want %d", name, err, strings.Count(string(b), "BEGIN CERTIFICATE"), want)
+		}
+	}
+	if n.about.Via != "http://[cut]@proxy.corp.test:3128" || n.about.Was["NO_PROXY"] != "*" || strings.Contains(fmt.Sprint(n.about), "p%40ss") {
+		t.Errorf("%+v", n.about)
+	}
+}
+
+// A request goes through the proxy, is judged and written down, and the kernel's own record says whose it was.
+func TestPrivProxied(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	origin := serve(t, ownAddress(t, false))
+	out, errs, code := l.wrap("--proxy", "--", "curl", "-sS", "http://"+origin+"/some/path?secret=1")
+	if code != 0 || out != "answer to /some/path" {
+		t.Fatalf("status %d, %q\n%s", code, out, errs)
+	}
+	list := l.events("last")
+	applied, decided := bodies[*event.PolicyApplied](list), bodies[*event.ProxyDecision](list)
+	if len(applied) != 1 || applied[0].At != "start" || applied[0].From != "built in" || applied[0].Proxy == "" || applied[0].Rules == 0 {
+		t.Errorf("%+v", applied)
+	}
+	if len(decided) != 1 || decided[0].Decision != "allow" || decided[0].Status != 200 || decided[0].Path != "/some/path" {
+		t.Fatalf("%+v", decided)
+	}
+	if !slices.ContainsFunc(bodies[*event.NetConnect](list), func(c *event.NetConnect) bool {
+		return c.Local == decided[0].Local && c.Remote == applied[0].Proxy
+	}) {
+		t.Errorf("no connect of the kernel's has the local address %s", decided[0].Local)
+	}
+	if r := l.verdict(); r.Verdict != verify.Verified || len(r.Findings) != 0 {
+		show(t, r)
+	}
+	// Nothing runs when the policy cannot be read.
+	l.file(filepath.Join(l.ryeHome, policyFile), "rules: [")
+	if _, errs, code := l.wrap("--proxy", "--", "true"); code != exitOwnFailure || !strings.Contains(errs, policyFile) {
+		t.Errorf("with a bad policy: status %d, %s", code, errs)
+	}
+}
