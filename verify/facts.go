@@ -37,6 +37,7 @@ type facts struct {
 	ipc      []ipcRecord
 	connects []connectRecord
 	escapes  []escapeRecord
+	net      netFacts
 
 	// Scripts whose content was noted at a prompt: writes to them matter wherever they lie.
 	watched      map[inode]bool
@@ -289,6 +290,8 @@ func (f *facts) addWitness(e event.Event) {
 		f.contexts = append(f.contexts, turnContext{b, e.Seq, e.TimeNS})
 	case *event.RulesLoaded:
 		f.rules = append(f.rules, rulesFile{b, e.Seq, e.TimeNS})
+	default:
+		f.addNet(e)
 	}
 }
 

@@ -149,8 +149,23 @@ func TestPrivProxied(t *testing.T) {
 	}) {
 		t.Errorf("no connect of the kernel's has the local address %s", decided[0].Local)
 	}
-	if r := l.verdict(); r.Verdict != verify.Verified || len(r.Findings) != 0 {
+	r := l.verdict()
+	if r.Verdict != verify.Verified || len(r.Findings) != 0 || r.Network == nil || len(r.Network.Requests) != 1 {
 		show(t, r)
+		t.Fatalf("%+v", r.Network)
+	}
+	if q := r.Network.Requests[0]; q.Program != "curl" || q.Action != "x1" || q.Connect == 0 || r.Network.Classes["proxy"] != 1 {
+		t.Errorf("%+v %v", q, r.Network.Classes)
+	}
+	chain, err := l.ryeCmd("verify", "--action", "x1").CombinedOutput()
+	if err != nil || !strings.Contains(string(chain), "\nrequest") || !strings.Contains(string(chain), "\nconnection") {
+		t.Errorf("%v\n%s", err, chain)
+	}
+	// The same without the proxy's variables is found.
+	l.wrap("--proxy", "--", "env", "-u", "http_proxy", "-u", "HTTP_PROXY", "curl", "-sS", "http://"+origin)
+	if r = l.verdict(); codes(r) != "warning:net-bypass" || r.Findings[0].Reason != "proxy-env-changed" || !strings.Contains(r.Findings[0].Message, origin) {
+		show(t, r)
+		t.Errorf("findings %s", codes(r))
 	}
 	// Nothing runs when the policy cannot be read.
 	l.file(filepath.Join(l.ryeHome, policyFile), "rules: [")

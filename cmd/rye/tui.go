@@ -81,6 +81,9 @@ func printSummary(w io.Writer, b *book, r *verify.Report, c counts) {
 	fmt.Fprintf(w, "rye: session %s · %s, %s, %s, %s · %s\n", b.id,
 		plural(c.processes, "process", "processes"), plural(c.execs, "exec", "execs"), plural(c.opens, "open", "opens"), plural(c.connects, "connect", "connects"), lost)
 	fmt.Fprintf(w, "rye: %s\n", strings.TrimRight(verdictLine(r, s), " "))
+	if n := report.Network(r.Network); n != "" {
+		fmt.Fprintf(w, "rye: %s\n", n)
+	}
 	next := "rye show " + b.id
 	if len(r.Findings) > 0 || r.Verdict != verify.Verified {
 		next = "rye verify " + b.id
