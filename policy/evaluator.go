@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"github.com/ryehq/rye/policy/content"
 )
 
 const blockSize = 64 << 10 // bodies are scanned in blocks at fixed positions, so that pieces do not matter
@@ -11,12 +13,12 @@ const blockSize = 64 << 10 // bodies are scanned in blocks at fixed positions, s
 type Evaluator struct {
 	b      *Bundle
 	facts  facts
-	decode *decoder
+	decode *content.Decoder
 	buf    []byte // the block being filled; its first carry bytes were scanned for all but long matches
 	from   int    // in buf: where the next scan begins
 	fresh  int    // in buf: first byte that the JSON scanner and patterns have not seen
 	json   jsonScanner
-	feeds  []*feed
+	feeds  []*content.Feed
 	closed bool
 }
 
@@ -65,13 +67,13 @@ func NewEvaluator(b *Bundle, head Head) *Evaluator {
 	if !b.needs.body {
 		return e
 	}
-	e.decode = newDecoder(f.header["content-encoding"], e.take)
+	e.decode = content.NewDecoder(f.header["content-encoding"], e.take)
 	for _, r := range b.Rules {
 		for _, p := range r.when.patterns {
 			at := len(f.matched)
 			f.matched = append(f.matched, false)
-			e.feeds = append(e.feeds, newFeed(func(in *feed) {
-				f.matched[at] = p.MatchReader(runes{in})
+			e.feeds = append(e.feeds, content.NewFeed(func(in *content.Feed) {
+				f.matched[at] = p.MatchReader(content.Runes{Feed: in})
 			}))
 		}
 	}
@@ -83,7 +85,7 @@ func NewEvaluator(b *Bundle, head Head) *Evaluator {
 func (e *Evaluator) Write(p []byte) (int, error) {
 	e.facts.wire += int64(len(p))
 	if e.decode != nil {
-		e.decode.write(p)
+		e.decode.Write(p)
 	} else {
 		e.facts.size += int64(len(p))
 	}
@@ -114,8 +116,8 @@ func (e *Evaluator) block(last bool) {
 		e.json.write(fresh)
 	}
 	for _, f := range e.feeds {
-		if !f.done {
-			f.write(fresh)
+		if !f.Done() {
+			f.Write(fresh)
 		}
 	}
 	to := len(e.buf)
@@ -133,14 +135,14 @@ func (e *Evaluator) Close() Decision {
 	if !e.closed {
 		e.closed = true
 		if e.decode != nil {
-			e.facts.unread = e.decode.close()
+			e.facts.unread = e.decode.Close()
 			if e.facts.wire == 0 {
 				e.facts.unread = "" // no body: there was nothing to decode
 			}
 			e.block(true)
 		}
 		for _, f := range e.feeds {
-			f.close()
+			f.Close()
 		}
 		e.facts.models = append(e.facts.models, e.json.models...)
 		e.facts.tools, e.facts.over = e.json.tools, e.json.over

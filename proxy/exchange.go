@@ -16,16 +16,17 @@ import (
 )
 
 // exchange judges one request and, if it is allowed, passes it on and its answer back.
-func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, scheme, target string) {
-	x := p.begin(r, target)
+func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, way route) {
+	x := p.begin(r, way.target)
+	x.ev.Shim = way.shim
 	defer x.finish()
-	if !sameHost(r.Host, target, scheme) {
+	if way.host == "" && !sameHost(r.Host, way.target, way.scheme) {
 		// The policy judges by host, and so must the server: not one name outside and another inside.
 		x.refusedByProxy("the request is for another host than its connection")
 		x.refuse(w, http.StatusMisdirectedRequest)
 		return
 	}
-	e := policy.NewEvaluator(p.c.Bundle(), policy.Head{Method: r.Method, Host: target, Path: r.URL.EscapedPath(), Header: r.Header})
+	e := policy.NewEvaluator(p.c.Bundle(), policy.Head{Method: r.Method, Host: way.target, Path: r.URL.EscapedPath(), Header: r.Header})
 	body, err := p.hold(r, x, e)
 	defer p.held.Add(-int64(cap(body)))
 	x.decided(e.Close())
@@ -49,7 +50,7 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, scheme, target 
 		x.refuse(w, http.StatusForbidden)
 		return
 	}
-	out := outgoing(r, scheme, target, body)
+	out := outgoing(r, way, body)
 	res, err := p.transport.RoundTrip(out)
 	if err != nil {
 		if r.Context().Err() != nil {
@@ -60,7 +61,11 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, scheme, target 
 		return
 	}
 	defer res.Body.Close()
-	x.passBack(w, res)
+	var copied *asked
+	if way.opened {
+		copied = x.newAsked(agentOf(r.Header), res.Header.Values("Content-Encoding"))
+	}
+	x.passBack(w, res, copied)
 }
 
 // refusedByProxy is a refusal that no rule made.
@@ -119,9 +124,12 @@ func (p *Proxy) hold(r *http.Request, x *record, e *policy.Evaluator) ([]byte, e
 
 // outgoing is the request as the server is to see it: the client's, less what concerns only the
 // connection to the proxy.
-func outgoing(r *http.Request, scheme, target string, body []byte) *http.Request {
-	u := &url.URL{Scheme: scheme, Host: target, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
+func outgoing(r *http.Request, way route, body []byte) *http.Request {
+	u := &url.URL{Scheme: way.scheme, Host: way.target, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
 	out := &http.Request{Method: r.Method, URL: u, Host: r.Host, Header: r.Header.Clone(), Trailer: r.Trailer}
+	if way.host != "" {
+		out.Host = way.host
+	}
 	out = out.WithContext(r.Context())
 	hopByHop(out.Header)
 	if len(body) > 0 || r.ContentLength != 0 {
@@ -155,7 +163,10 @@ func hopByHop(h http.Header) {
 }
 
 // passBack hands on the answer, each piece when it comes.
-func (x *record) passBack(w http.ResponseWriter, res *http.Response) {
+func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *asked) {
+	if copied != nil {
+		defer copied.close()
+	}
 	h := w.Header()
 	for name, values := range res.Header {
 		h[name] = values
@@ -189,6 +200,9 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response) {
 			if ferr := flush(); ferr != nil {
 				err = ferr
 				break
+			}
+			if copied != nil {
+				copied.write(buf[:n])
 			}
 		}
 	}

@@ -7,7 +7,10 @@
 // over any connection they are given, stream with a Flush, and have the strictest parsers at hand. A proxy
 // library would add hooks that rye has no use for, and a certificate store of its own.
 //
-// It imports event and policy. What happened leaves it as event values; it keeps no record itself.
+// What models ask for in the answers of opened connections becomes tool.call events. A [Shim] does the same as the
+// proxy for a tool that takes a base URL.
+//
+// It imports event, policy, modelapi and toolcall. What happened leaves it as event values; it keeps no record itself.
 package proxy
 
 import (
@@ -38,9 +41,9 @@ const (
 	DefaultMaxHeld = 256 << 20
 )
 
-// A Config is what a proxy needs. CA, Bundle, Emit and Boottime must be set.
+// A Config is what a proxy needs. Bundle, Emit and Boottime must be set.
 type Config struct {
-	CA       *CA
+	CA       *CA                   // nil: no connection is opened, all are tunnels
 	Bundle   func() *policy.Bundle // asked for each request, so that a new bundle holds at once
 	Emit     func(event.Event)     // called from many goroutines
 	Boottime func() uint64         // nanoseconds, CLOCK_BOOTTIME
@@ -68,12 +71,24 @@ type Proxy struct {
 	conns  map[net.Conn]struct{} // hijacked: no server knows them any more
 	wg     sync.WaitGroup
 	closed bool
+	shims  []*Shim
 }
+
+// A route is where requests that came in one way go.
+type route struct {
+	scheme string
+	target string // host:port
+	host   string // the Host that the server is to see; "" for the client's own
+	shim   string // base URL of the shim's upstream, "" for the proxy
+	opened bool   // what the model answers is looked at
+}
+
+const readHeaderTimeout = 30 * time.Second
 
 // New returns a proxy that opens the connections to the domains its CA is constrained to.
 func New(c Config) (*Proxy, error) {
-	if c.CA == nil || c.Bundle == nil || c.Emit == nil || c.Boottime == nil {
-		return nil, errors.New("make proxy: CA, Bundle, Emit and Boottime are needed")
+	if c.Bundle == nil || c.Emit == nil || c.Boottime == nil {
+		return nil, errors.New("make proxy: Bundle, Emit and Boottime are needed")
 	}
 	if c.MaxBody == 0 {
 		c.MaxBody = DefaultMaxBody
@@ -87,7 +102,10 @@ func New(c Config) (*Proxy, error) {
 	if c.Upstream == nil {
 		c.Upstream = func(*url.URL) (*url.URL, error) { return nil, nil }
 	}
-	p := &Proxy{c: c, domains: c.CA.Domains(), conns: map[net.Conn]struct{}{}}
+	p := &Proxy{c: c, conns: map[net.Conn]struct{}{}}
+	if c.CA != nil {
+		p.domains = c.CA.Domains()
+	}
 	p.transport = &http.Transport{
 		Proxy:               func(r *http.Request) (*url.URL, error) { return c.Upstream(r.URL) },
 		DialContext:         c.Dialer.DialContext,
@@ -99,13 +117,13 @@ func New(c Config) (*Proxy, error) {
 		IdleConnTimeout:     90 * time.Second,
 	}
 	quiet := log.New(io.Discard, "", 0) // failures are events
-	p.outer = &http.Server{Handler: http.HandlerFunc(p.serveOuter), ReadHeaderTimeout: 30 * time.Second, ErrorLog: quiet}
+	p.outer = &http.Server{Handler: http.HandlerFunc(p.serveOuter), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: quiet}
 	p.opened = newOpenedConns()
 	both := new(http.Protocols)
 	both.SetHTTP1(true)
 	both.SetHTTP2(true)
 	p.inner = &http.Server{
-		Handler: http.HandlerFunc(p.serveInner), ReadHeaderTimeout: 30 * time.Second, ErrorLog: quiet, Protocols: both,
+		Handler: http.HandlerFunc(p.serveInner), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: quiet, Protocols: both,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if t, ok := c.(*tls.Conn); ok {
 				return context.WithValue(ctx, targetKey{}, t.NetConn().(*clientConn).target)
@@ -135,11 +153,16 @@ func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	conns := slices.Collect(maps.Keys(p.conns))
+	shims := p.shims
 	p.mu.Unlock()
 	for _, c := range conns { // a connection that closes takes itself out of conns
 		c.Close()
 	}
-	err := errors.Join(p.outer.Close(), p.inner.Close(), p.opened.Close())
+	var err error
+	for _, s := range shims {
+		err = errors.Join(err, s.server.Close())
+	}
+	err = errors.Join(err, p.outer.Close(), p.inner.Close(), p.opened.Close())
 	p.wg.Wait()
 	p.transport.CloseIdleConnections()
 	return err
@@ -194,7 +217,7 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodConnect:
 		p.connect(w, r)
 	case r.URL.Scheme == "http" && r.URL.Host != "":
-		p.exchange(w, r, "http", r.URL.Host)
+		p.exchange(w, r, route{scheme: "http", target: r.URL.Host})
 	default:
 		http.Error(w, "rye: this is a proxy; it was asked for no host", http.StatusBadRequest)
 	}
@@ -209,5 +232,5 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		panic(http.ErrAbortHandler)
 	}
-	p.exchange(w, r, "https", target)
+	p.exchange(w, r, route{scheme: "https", target: target, opened: true})
 }

@@ -338,6 +338,7 @@ func TestPlainRequest(t *testing.T) {
 	}
 	res := ask("x")
 	h := <-got
+	l.decision(0)
 	if h.Get("X-End") != "2" || h.Get("X-Hop") != "" || h.Get("Proxy-Authorization") != "" || h.Get("User-Agent") != "" || h.Get("Accept-Encoding") != "gzip" {
 		t.Errorf("sent on: %v", h)
 	}

@@ -25,15 +25,19 @@ var allowed = map[string][]string{
 	"wrapper":        {},
 	"wrapper/cgroup": {},
 	"wrapper/screen": {"event"},
-	"ingest":         {"event"},
+	"ingest":         {"event", "toolcall"},
 	"ingest/rules":   {"event"},
 	"ledger":         {"event"},
 	"index":          {},
 	"verify/shell":   {},
 	"verify":         {"event", "proctree", "verify/shell"},
 	"report":         {"verify"},
-	"policy":         {"event"},
-	"proxy":          {"event", "policy"},
+	"policy/content": {},
+	"policy":         {"event", "policy/content"},
+	"toolcall":       {"event"},
+	"modelapi":       {},
+	"approvals":      {},
+	"proxy":          {"event", "policy", "policy/content", "modelapi", "toolcall", "approvals"},
 	"vm":             {},
 
 	"internal/bench":       {},
@@ -54,7 +58,7 @@ var reserved = map[string][]string{
 }
 
 // Subpackages of these are part of them.
-var roots = []string{"wrapper/screen", "verify/shell", "wrapper/cgroup"}
+var roots = []string{"policy/content", "wrapper/screen", "verify/shell", "wrapper/cgroup"}
 
 type pkg struct {
 	ImportPath string
@@ -121,7 +125,7 @@ func TestDependencies(t *testing.T) {
 func TestPure(t *testing.T) {
 	for _, p := range packages(t) {
 		switch root(p.ImportPath) {
-		case "verify", "verify/shell", "policy", "proctree", "event", "ingest/rules":
+		case "verify", "verify/shell", "policy", "policy/content", "modelapi", "toolcall", "proctree", "event", "ingest/rules":
 		default:
 			continue
 		}
