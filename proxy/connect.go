@@ -35,6 +35,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	defer x.finish()
 	x.ev.Tunnel = true
 	x.decided(policy.Decide(p.c.Bundle(), policy.Request{Head: policy.Head{Method: r.Method, Host: r.Host, Header: r.Header}}))
+	x.ask(r)
 	if x.ev.Decision != string(policy.Allow) {
 		x.refuse(w, http.StatusForbidden)
 		return

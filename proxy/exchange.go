@@ -30,6 +30,9 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, way route) {
 	body, err := p.hold(r, x, e)
 	defer p.held.Add(-int64(cap(body)))
 	x.decided(e.Close())
+	if err == nil {
+		x.ask(r)
+	}
 	switch {
 	case errors.Is(err, errTooLarge) && x.ev.Decision == string(policy.Allow):
 		x.refusedByProxy("the body is larger than is held for judging")

@@ -10,7 +10,7 @@
 // What models ask for in the answers of opened connections becomes tool.call events. A [Shim] does the same as the
 // proxy for a tool that takes a base URL.
 //
-// It imports event, policy, modelapi and toolcall. What happened leaves it as event values; it keeps no record itself.
+// It imports event, policy, modelapi, toolcall and approvals. What happened leaves it as event values; it keeps no record itself.
 package proxy
 
 import (
@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ryehq/rye/approvals"
 	"github.com/ryehq/rye/event"
 	"github.com/ryehq/rye/policy"
 )
@@ -47,6 +48,9 @@ type Config struct {
 	Bundle   func() *policy.Bundle // asked for each request, so that a new bundle holds at once
 	Emit     func(event.Event)     // called from many goroutines
 	Boottime func() uint64         // nanoseconds, CLOCK_BOOTTIME
+
+	Approvals *approvals.Store // nil: nobody can be asked, and require_approval is a refusal
+	Session   string           // id, for those who are asked
 
 	RootCAs  *x509.CertPool                   // for upstream servers; nil is the system's
 	Upstream func(*url.URL) (*url.URL, error) // the proxy to go through, nil for none

@@ -19,6 +19,7 @@ import (
 //
 //	sessions/ID/   one ledger each
 //	ledger.key     signs checkpoints (0600); ledger.pub checks them
+//	approvals/     requests that wait for an answer
 //	rye.db         index, made again by `rye index rebuild`
 type home struct{ dir string }
 
