@@ -63,7 +63,7 @@ type network struct {
 // startNetwork starts the proxy when it is asked for; the nil *network is a session without one. Unlike
 // recording, which a command can do without, a proxy that was asked for and cannot be had is an error:
 // nothing then runs past it by accident.
-func startNetwork(c netConfig) (*network, error) {
+func startNetwork(c netConfig, session string) (*network, error) {
 	if !c.proxy {
 		return nil, nil
 	}
@@ -85,7 +85,13 @@ func startNetwork(c netConfig) (*network, error) {
 		n.listen.Close()
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}
+	store, err := h.approvals()
+	if err != nil {
+		n.listen.Close()
+		return nil, fmt.Errorf("start proxy: %w", err)
+	}
 	n.proxy, err = proxy.New(proxy.Config{
+		Approvals: store, Session: session,
 		CA: n.ca, Bundle: n.bundle.Load, Emit: n.say, Boottime: boottime, Upstream: n.upstream,
 	})
 	if err != nil {

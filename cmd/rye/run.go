@@ -31,7 +31,7 @@ func run(c wrapConfig) (int, error) {
 		return 0, err
 	}
 
-	nw, err := startNetwork(c.net)
+	nw, err := startNetwork(c.net, id)
 	if err != nil {
 		return 0, err
 	}
