@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"internal/bench":       {},
 	"internal/conformance": {},
 	"internal/scripted":    {},
+	"internal/scenarios":   {"internal/scripted", "verify"},
 	"internal/deps":        {},
 	"internal/vmtest":      {},
 	"internal/testutil":    {"event", "loader", "collector"},
@@ -52,7 +53,7 @@ var allowed = map[string][]string{
 var reserved = map[string][]string{
 	"github.com/cilium/ebpf": {"bpf", "loader", "collector", "internal/testutil"},
 	"net/http":               {"proxy", "cmd/rye", "internal/testutil"},
-	"os/exec":                {"wrapper", "vm", "internal/bench", "internal/scripted", "internal/testutil", "cmd/rye"},
+	"os/exec":                {"wrapper", "vm", "internal/bench", "internal/scripted", "internal/scenarios", "internal/testutil", "cmd/rye"},
 	"database/sql":           {"index"},
 	"go.starlark.net":        {"ingest/rules"},
 }
