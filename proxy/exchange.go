@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -28,7 +27,7 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, way route) {
 	}
 	e := policy.NewEvaluator(p.c.Bundle(), policy.Head{Method: r.Method, Host: way.target, Path: r.URL.EscapedPath(), Header: r.Header})
 	body, err := p.hold(r, x, e)
-	defer p.held.Add(-int64(cap(body)))
+	defer body.release()
 	x.decided(e.Close())
 	if err == nil {
 		x.ask(r)
@@ -41,6 +40,11 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, way route) {
 	case errors.Is(err, errTooMuch):
 		x.refusedByProxy("too much is being judged at the moment")
 		x.refuse(w, http.StatusServiceUnavailable)
+		return
+	case errors.Is(err, errSpool):
+		x.ev.Error = "spool"
+		x.refusedByProxy("the body cannot be kept while it is judged")
+		x.refuse(w, http.StatusInsufficientStorage)
 		return
 	case err != nil && !errors.Is(err, errTooLarge):
 		x.ev.Error = "client-gone"
@@ -79,55 +83,26 @@ func (x *record) refusedByProxy(reason string) {
 	}
 }
 
-var (
-	errTooLarge = errors.New("body too large to hold")
-	errTooMuch  = errors.New("too much held")
-)
-
-// hold reads the whole body, past the evaluator, before anything is sent on. What is returned is counted
-// in p.held by its capacity.
-func (p *Proxy) hold(r *http.Request, x *record, e *policy.Evaluator) ([]byte, error) {
+// hold reads the whole body, past the evaluator, before anything is sent on.
+func (p *Proxy) hold(r *http.Request, x *record, e *policy.Evaluator) (*spool, error) {
+	body := &spool{p: p}
 	sum := sha256.New()
-	defer func() { x.ev.RequestSHA256 = hex.EncodeToString(sum.Sum(nil)) }()
-	var body []byte
-	for {
-		if len(body) == cap(body) {
-			grown := max(int64(cap(body))*2, 32<<10)
-			if n := r.ContentLength + 1; body == nil && n > grown && n <= p.c.MaxBody {
-				grown = n // one more, to meet the end without growing
-			}
-			if p.held.Add(grown-int64(cap(body))) > p.c.MaxHeld {
-				p.held.Add(int64(cap(body)) - grown)
-				x.ev.RequestCut = true
-				return body, errTooMuch
-			}
-			next := make([]byte, len(body), grown)
-			copy(next, body)
-			body = next
-		}
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		piece := body[len(body) : len(body)+n]
-		body = body[:len(body)+n]
-		sum.Write(piece)
-		e.Write(piece)
-		x.ev.RequestBytes += uint64(n)
-		if err == io.EOF {
-			return body, nil
-		}
-		if err != nil {
-			x.ev.RequestCut = true
-			return body, err
-		}
-		if int64(len(body)) > p.c.MaxBody {
-			x.ev.RequestCut = true
-			return body, errTooLarge
-		}
+	var err error
+	if r.Body != http.NoBody {
+		err = body.fill(r.Body, r.ContentLength, func(piece []byte) {
+			sum.Write(piece)
+			e.Write(piece)
+			x.ev.RequestBytes += uint64(len(piece))
+		})
 	}
+	x.ev.RequestSHA256 = hex.EncodeToString(sum.Sum(nil))
+	x.ev.RequestCut = err != nil
+	return body, err
 }
 
 // outgoing is the request as the server is to see it: the client's, less what concerns only the
 // connection to the proxy.
-func outgoing(r *http.Request, way route, body []byte) *http.Request {
+func outgoing(r *http.Request, way route, body *spool) *http.Request {
 	u := &url.URL{Scheme: way.scheme, Host: way.target, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
 	out := &http.Request{Method: r.Method, URL: u, Host: r.Host, Header: r.Header.Clone(), Trailer: r.Trailer}
 	if way.host != "" {
@@ -135,9 +110,9 @@ func outgoing(r *http.Request, way route, body []byte) *http.Request {
 	}
 	out = out.WithContext(r.Context())
 	hopByHop(out.Header)
-	if len(body) > 0 || r.ContentLength != 0 {
-		out.ContentLength = int64(len(body))
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if body.size > 0 || r.ContentLength != 0 {
+		out.ContentLength = body.size
+		out.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
 		out.Body, _ = out.GetBody() // never fails
 		if len(r.Trailer) > 0 {
 			out.ContentLength = -1 // trailers need chunks
@@ -149,7 +124,8 @@ func outgoing(r *http.Request, way route, body []byte) *http.Request {
 	return out
 }
 
-// hopByHop removes the fields of RFC 9110, 7.6.1, and those that speak to a proxy.
+// hopByHop removes the fields of RFC 9110, 7.6.1, and those that speak to a proxy. So does Expect, to one that has
+// asked for the body already.
 func hopByHop(h http.Header) {
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -157,7 +133,7 @@ func hopByHop(h http.Header) {
 		}
 	}
 	trailers := strings.Contains(strings.ToLower(h.Get("Te")), "trailers")
-	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade"} {
+	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade", "Expect"} {
 		h.Del(name)
 	}
 	if trailers {

@@ -38,8 +38,9 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxBody = 32 << 20
-	DefaultMaxHeld = 256 << 20
+	DefaultMaxBody  = 128 << 20
+	DefaultMaxHeld  = 64 << 20
+	DefaultMaxSpool = 2 << 30
 )
 
 // A Config is what a proxy needs. Bundle, Emit and Boottime must be set.
@@ -57,8 +58,10 @@ type Config struct {
 	Dialer   interface {                      // nil is a net.Dialer
 		DialContext(ctx context.Context, network, addr string) (net.Conn, error)
 	}
-	MaxBody int64 // bytes of one request that are held while it is judged; a larger one is refused
-	MaxHeld int64 // bytes held for all requests together
+	MaxBody  int64  // bytes of one request; a larger one is refused
+	MaxHeld  int64  // bytes held in memory for all requests while they are judged, 256 KiB at most for one
+	MaxSpool int64  // bytes held in files
+	SpoolDir string // where these are; "" is os.TempDir. They have no names
 }
 
 // A Proxy serves until Close.
@@ -70,6 +73,7 @@ type Proxy struct {
 	inner     *http.Server // what they find inside an opened CONNECT
 	opened    *openedConns
 	held      atomic.Int64
+	spooled   atomic.Int64
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{} // hijacked: no server knows them any more
@@ -99,6 +103,9 @@ func New(c Config) (*Proxy, error) {
 	}
 	if c.MaxHeld == 0 {
 		c.MaxHeld = DefaultMaxHeld
+	}
+	if c.MaxSpool == 0 {
+		c.MaxSpool = DefaultMaxSpool
 	}
 	if c.Dialer == nil {
 		c.Dialer = &net.Dialer{Timeout: 30 * time.Second}
