@@ -123,12 +123,14 @@ type unreadable struct {
 // A call is what the model asked for, with how the assistant says it ended.
 type call struct {
 	*event.ToolCall
-	seq, ns uint64 // ns: when it was asked; 0 when no witness says
-	seqs    []uint64
-	results []result
-	user    bool // the user ran it himself
-	kind    string
-	items   []*item
+	seq, ns  uint64 // ns: when it was asked; 0 when no witness says
+	seqs     []uint64
+	results  []result
+	user     bool            // the user ran it himself
+	model    *event.ToolCall // the same call in the model's own answer
+	modelSeq uint64
+	kind     string
+	items    []*item
 }
 
 type result struct {
@@ -298,6 +300,10 @@ func (f *facts) addWitness(e event.Event) {
 // addCall keeps a tool call. Several witnesses may report the same one; the first that names a tool
 // counts, a hook's word beats a transcript's because it is exact and in order.
 func (f *facts) addCall(e event.Event, b *event.ToolCall) {
+	if b.Source == "api" {
+		f.addAsked(e, b)
+		return
+	}
 	c := f.callByID[b.ID]
 	if c == nil || b.ID == "" {
 		c = &call{ToolCall: b, seq: e.Seq, ns: b.AskedTimeNS, seqs: []uint64{e.Seq}}
@@ -307,6 +313,8 @@ func (f *facts) addCall(e event.Event, b *event.ToolCall) {
 	}
 	if c.Tool == "" {
 		c.ToolCall, c.seq, c.ns = b, e.Seq, b.AskedTimeNS
+	} else if c.Source == "api" {
+		c.ToolCall, c.seq = b, e.Seq
 	}
 	if c.ns == 0 {
 		c.ns = b.AskedTimeNS

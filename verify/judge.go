@@ -260,6 +260,7 @@ func (v *judge) judgeItem(it *item) {
 		v.explain(it)
 		v.judgeScripts(it)
 		v.judgeRecord(it)
+		v.judgeModel(it)
 		v.judgeDenyRules(it)
 	}
 }
