@@ -212,6 +212,17 @@ type ProbeOpenEvent struct {
 	Pad       uint32
 }
 
+type ProbePacketRecord struct {
+	_      structs.HostLayout
+	TimeNs uint64
+	Cookie uint64
+	Owner  ProbeProcKey
+	Len    uint32
+	Kept   uint32
+	Out    uint32
+	Pad    uint32
+}
+
 type ProbePathOp uint32
 
 const (
@@ -265,23 +276,33 @@ type ProbeRepeatKey struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	ProbeMapEvents            = "events"
+	ProbeMapFlows             = "flows"
 	ProbeMapMembers           = "members"
 	ProbeMapNotes             = "notes"
+	ProbeMapOwners            = "owners"
+	ProbeMapPackets           = "packets"
 	ProbeMapRepeats           = "repeats"
 	ProbeMapScratches         = "scratches"
 	ProbeProgBeforeConnect4   = "before_connect4"
 	ProbeProgBeforeConnect6   = "before_connect6"
 	ProbeProgBeforeSendmsg4   = "before_sendmsg4"
 	ProbeProgBeforeSendmsg6   = "before_sendmsg6"
+	ProbeProgNoteSocket       = "note_socket"
 	ProbeProgOnCgroupAttach   = "on_cgroup_attach"
 	ProbeProgOnExec           = "on_exec"
 	ProbeProgOnExit           = "on_exit"
 	ProbeProgOnFork           = "on_fork"
 	ProbeProgOnSysExit        = "on_sys_exit"
+	ProbeProgPacketIn         = "packet_in"
+	ProbeProgPacketOut        = "packet_out"
+	ProbeVarCapture           = "capture"
 	ProbeVarEmitted           = "emitted"
 	ProbeVarHasAncestorHelper = "has_ancestor_helper"
 	ProbeVarHasLoop           = "has_loop"
 	ProbeVarLost              = "lost"
+	ProbeVarPacketsCopied     = "packets_copied"
+	ProbeVarPacketsLost       = "packets_lost"
+	ProbeVarPacketsSeen       = "packets_seen"
 	ProbeVarSessionCgroup     = "session_cgroup"
 	ProbeVarSessionLevel      = "session_level"
 	ProbeVarStrays            = "strays"
@@ -334,11 +355,14 @@ type ProbeProgramSpecs struct {
 	BeforeConnect6 *ebpf.ProgramSpec `ebpf:"before_connect6"`
 	BeforeSendmsg4 *ebpf.ProgramSpec `ebpf:"before_sendmsg4"`
 	BeforeSendmsg6 *ebpf.ProgramSpec `ebpf:"before_sendmsg6"`
+	NoteSocket     *ebpf.ProgramSpec `ebpf:"note_socket"`
 	OnCgroupAttach *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnExec         *ebpf.ProgramSpec `ebpf:"on_exec"`
 	OnExit         *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFork         *ebpf.ProgramSpec `ebpf:"on_fork"`
 	OnSysExit      *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	PacketIn       *ebpf.ProgramSpec `ebpf:"packet_in"`
+	PacketOut      *ebpf.ProgramSpec `ebpf:"packet_out"`
 }
 
 // ProbeMapSpecs contains maps before they are loaded into the kernel.
@@ -346,8 +370,11 @@ type ProbeProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeMapSpecs struct {
 	Events    *ebpf.MapSpec `ebpf:"events"`
+	Flows     *ebpf.MapSpec `ebpf:"flows"`
 	Members   *ebpf.MapSpec `ebpf:"members"`
 	Notes     *ebpf.MapSpec `ebpf:"notes"`
+	Owners    *ebpf.MapSpec `ebpf:"owners"`
+	Packets   *ebpf.MapSpec `ebpf:"packets"`
 	Repeats   *ebpf.MapSpec `ebpf:"repeats"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
 }
@@ -356,10 +383,14 @@ type ProbeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeVariableSpecs struct {
+	Capture           *ebpf.VariableSpec `ebpf:"capture"`
 	Emitted           *ebpf.VariableSpec `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.VariableSpec `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.VariableSpec `ebpf:"has_loop"`
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
+	PacketsCopied     *ebpf.VariableSpec `ebpf:"packets_copied"`
+	PacketsLost       *ebpf.VariableSpec `ebpf:"packets_lost"`
+	PacketsSeen       *ebpf.VariableSpec `ebpf:"packets_seen"`
 	SessionCgroup     *ebpf.VariableSpec `ebpf:"session_cgroup"`
 	SessionLevel      *ebpf.VariableSpec `ebpf:"session_level"`
 	Strays            *ebpf.VariableSpec `ebpf:"strays"`
@@ -387,8 +418,11 @@ func (o *ProbeObjects) Close() error {
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbeMaps struct {
 	Events    *ebpf.Map `ebpf:"events"`
+	Flows     *ebpf.Map `ebpf:"flows"`
 	Members   *ebpf.Map `ebpf:"members"`
 	Notes     *ebpf.Map `ebpf:"notes"`
+	Owners    *ebpf.Map `ebpf:"owners"`
+	Packets   *ebpf.Map `ebpf:"packets"`
 	Repeats   *ebpf.Map `ebpf:"repeats"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
 }
@@ -396,8 +430,11 @@ type ProbeMaps struct {
 func (m *ProbeMaps) Close() error {
 	return _ProbeClose(
 		m.Events,
+		m.Flows,
 		m.Members,
 		m.Notes,
+		m.Owners,
+		m.Packets,
 		m.Repeats,
 		m.Scratches,
 	)
@@ -407,10 +444,14 @@ func (m *ProbeMaps) Close() error {
 //
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbeVariables struct {
+	Capture           *ebpf.Variable `ebpf:"capture"`
 	Emitted           *ebpf.Variable `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.Variable `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.Variable `ebpf:"has_loop"`
 	Lost              *ebpf.Variable `ebpf:"lost"`
+	PacketsCopied     *ebpf.Variable `ebpf:"packets_copied"`
+	PacketsLost       *ebpf.Variable `ebpf:"packets_lost"`
+	PacketsSeen       *ebpf.Variable `ebpf:"packets_seen"`
 	SessionCgroup     *ebpf.Variable `ebpf:"session_cgroup"`
 	SessionLevel      *ebpf.Variable `ebpf:"session_level"`
 	Strays            *ebpf.Variable `ebpf:"strays"`
@@ -425,11 +466,14 @@ type ProbePrograms struct {
 	BeforeConnect6 *ebpf.Program `ebpf:"before_connect6"`
 	BeforeSendmsg4 *ebpf.Program `ebpf:"before_sendmsg4"`
 	BeforeSendmsg6 *ebpf.Program `ebpf:"before_sendmsg6"`
+	NoteSocket     *ebpf.Program `ebpf:"note_socket"`
 	OnCgroupAttach *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnExec         *ebpf.Program `ebpf:"on_exec"`
 	OnExit         *ebpf.Program `ebpf:"on_exit"`
 	OnFork         *ebpf.Program `ebpf:"on_fork"`
 	OnSysExit      *ebpf.Program `ebpf:"on_sys_exit"`
+	PacketIn       *ebpf.Program `ebpf:"packet_in"`
+	PacketOut      *ebpf.Program `ebpf:"packet_out"`
 }
 
 func (p *ProbePrograms) Close() error {
@@ -438,11 +482,14 @@ func (p *ProbePrograms) Close() error {
 		p.BeforeConnect6,
 		p.BeforeSendmsg4,
 		p.BeforeSendmsg6,
+		p.NoteSocket,
 		p.OnCgroupAttach,
 		p.OnExec,
 		p.OnExit,
 		p.OnFork,
 		p.OnSysExit,
+		p.PacketIn,
+		p.PacketOut,
 	)
 }
 

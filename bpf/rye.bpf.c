@@ -8,7 +8,7 @@
  *
  *   event.h    the records          task.h    membership         process.h  fork, exec, exit, cgroups
  *   emit.h     ring and loss        path.h    absolute paths     file.h     opens and names
- *   syscall.h  numbers              net.h     sockets
+ *   syscall.h  numbers              net.h     sockets            packet.h   first packets
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -22,6 +22,7 @@
 #include "process.h"
 #include "file.h"
 #include "net.h"
+#include "packet.h"
 #include "syscall.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

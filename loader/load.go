@@ -26,6 +26,7 @@ type Options struct {
 	CgroupLevel uint32 // its depth, the root of the hierarchy is 0
 	CgroupPath  string // for the socket hooks
 	RingBytes   uint32 // size of the ring buffer, a power of two; 0 for the default
+	Capture     string // CaptureNone, CaptureHeaders, CaptureFull
 	// Roots are processes that belong from the start (used without a cgroup, and for adoption).
 	Roots []uint32
 }
@@ -93,6 +94,10 @@ func Load(o Options) (*Probes, error) {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
 		}
+	}
+
+	if err := network(spec, o); err != nil {
+		return nil, err
 	}
 
 	p := &Probes{ring: ring}
@@ -168,7 +173,7 @@ func (p *Probes) Attach(o Options) error {
 				continue
 			}
 			l, err = link.AttachCgroup(link.CgroupOptions{Path: o.CgroupPath, Attach: at, Program: prog})
-		} else {
+		} else if l, ok, err = p.attachNetwork(name, prog, o); !ok {
 			l, err = link.AttachTracing(link.TracingOptions{Program: prog})
 		}
 		if err != nil {
@@ -181,6 +186,7 @@ func (p *Probes) Attach(o Options) error {
 		p.links = append(p.links, l)
 		p.hooks = append(p.hooks, name)
 	}
+	p.networkGaps(o)
 	slices.Sort(p.hooks)
 	return nil
 }
@@ -191,6 +197,8 @@ func whatFor(hook string) string {
 		return "destinations of failed, non-blocking and TCP Fast Open connects come from the socket or from user memory"
 	case bpf.ProbeProgBeforeSendmsg4, bpf.ProbeProgBeforeSendmsg6:
 		return "datagrams sent without connect"
+	case bpf.ProbeProgPacketIn, bpf.ProbeProgPacketOut, bpf.ProbeProgNoteSocket:
+		return packetGap
 	case bpf.ProbeProgOnCgroupAttach:
 		return "moves between cgroups"
 	}

@@ -232,6 +232,9 @@ func (r *reacher) bypass(c *connectRecord, to netip.AddrPort, reason string) {
 	}
 	r.tell(it, f, c.Remote, c.seq)
 	if reason != "attempt" {
+		if len(names) == 0 {
+			r.unnamed(it, c)
+		}
 		r.reached(it, r.who(c.proc, c.ns), c.Remote, c.seq, append(names, to.Addr().String()), seqs, "past the proxy")
 	}
 }
@@ -246,6 +249,13 @@ func (r *reacher) reached(it *item, who, remote string, seq uint64, names []stri
 		why := "the policy had " + map[string]string{"deny": "denied", "require_approval": "wanted approval for"}[d.Decision]
 		r.tell(it, Finding{Code: NetDeniedReached, Severity: Contradicts, Reason: name, Records: append([]uint64{seq, d.seq}, seqs...),
 			Message: sayf("%s reached %s at %s %s; %s a request to it (rule %s).", who, quote(name), remote, how, why, firstOf(d.Rule, "default"))}, remote, seq)
+	}
+}
+
+// unnamed: where names were not read, a denied host may hide behind an address.
+func (r *reacher) unnamed(it *item, c *connectRecord) {
+	if len(r.denied) > 0 && !r.namesWhole() {
+		r.doubt(it, EvidenceLost, "no-name", sayf("Which host %s is was not seen, so whether it is one that the policy denied cannot be told.", c.Remote), c.seq)
 	}
 }
 

@@ -83,6 +83,15 @@ func TestNetworkClasses(t *testing.T) {
 			p.do(connectTo(site, self, ""))
 			p.do(&event.NetTLSHello{Proto: "tcp", Local: self, Remote: site, Sent: true, Name: "good.test"})
 		}},
+		{"denied, and no names were read", "bypass", "i:evidence-lost/packets w:evidence-lost/no-name w:net-bypass/tcp", nil, func(p *proc) {
+			p.l.add(nil, denied)
+			p.l.add(nil, &event.ObserverLost{Counts: map[string]uint64{"net.packet": 3}, Final: true})
+			p.do(connectTo(site, self, ""))
+		}},
+		{"packets lost, nothing denied", "bypass", "i:evidence-lost/packets w:net-bypass/tcp", nil, func(p *proc) {
+			p.l.add(nil, &event.ObserverLost{Counts: map[string]uint64{"net.packet": 3}, Final: true})
+			p.do(connectTo(site, self, ""))
+		}},
 		{"denied and not reached", "failed", "w:net-bypass/attempt", nil, func(p *proc) {
 			p.do(answer)
 			p.l.add(nil, denied)

@@ -205,3 +205,18 @@ func (v *judge) ownListener(to netip.AddrPort, ns uint64) bool {
 		return b.ns <= ns && (b.addr == to.Addr() || b.addr.IsUnspecified())
 	})
 }
+
+// lostPackets is the name under which packets are lost that were to be copied.
+const lostPackets = "net.packet"
+
+// lostNames: a packet that was not copied costs the name of a host. The connection itself is the kernel's
+// own record, so no verdict but the one on denied hosts depends on it (see [reacher.unnamed]).
+func (v *judge) lostNames(l loss, n uint64) {
+	v.find(nil, Finding{Code: EvidenceLost, Severity: Info, Reason: "packets", Records: []uint64{l.seq},
+		Message: sayf("%d packets could not be copied: host names may be missing.", n)})
+}
+
+// namesWhole: every name that the session's packets carried in the clear was read.
+func (v *judge) namesWhole() bool {
+	return v.facts.end != nil && v.facts.end.Packets != nil && v.whole(lostPackets)
+}

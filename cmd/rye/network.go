@@ -28,11 +28,13 @@ import (
 
 // netConfig is what rye wrap was told about the session's network.
 type netConfig struct {
-	proxy bool
+	proxy   bool
+	capture string
 }
 
 func (c *netConfig) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.proxy, "proxy", false, "give the command rye's proxy and CA: requests to model providers are judged by the policy and recorded")
+	f.StringVar(&c.capture, "capture", "headers", "packets to copy: none, headers (of a socket's first packets, and whole what carries host names), full")
 }
 
 // firstPort is where the proxy listens, or on the next port that is free.

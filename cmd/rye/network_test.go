@@ -3,11 +3,14 @@ package main
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -171,5 +174,89 @@ func TestPrivProxied(t *testing.T) {
 	l.file(filepath.Join(l.ryeHome, policyFile), "rules: [")
 	if _, errs, code := l.wrap("--proxy", "--", "true"); code != exitOwnFailure || !strings.Contains(errs, policyFile) {
 		t.Errorf("with a bad policy: status %d, %s", code, errs)
+	}
+}
+
+// Names are read from the session's own packets, and the packets are there as a file that other programs read.
+func TestPrivPackets(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	addr := ownAddress(t, false)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "secret answer") }))
+	ln, err := net.Listen("tcp", net.JoinHostPort(addr, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Listener.Close()
+	srv.Listener = ln
+	srv.StartTLS()
+	defer srv.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	l.file("ask.py", `
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.sendto(bytes.fromhex("1234010000010000000000000465766c310474657374000001 0001".replace(" ", "")), (sys.argv[1], 53))
+`)
+	script := fmt.Sprintf("curl -sSk --resolve bypass.test:%d:%s https://bypass.test:%d/; python3 ask.py %s", port, addr, port, addr)
+	for _, how := range []string{"headers", "full", "none"} {
+		if out, errs, code := l.wrap("--capture", how, "--", "sh", "-c", script); code != 0 || out != "secret answer" {
+			t.Fatalf("status %d, %q\n%s", code, out, errs)
+		}
+		list := l.events("last")
+		file := filepath.Join(l.ryeHome, "out.pcapng")
+		cmd := l.ryeCmd("pcap", "last", "-o", file)
+		msg, err := cmd.CombinedOutput()
+		if how == "none" {
+			if err == nil || len(bodies[*event.NetTLSHello](list)) != 0 {
+				t.Errorf("none: packets were copied")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("rye pcap: %v %s", err, msg)
+		}
+		hellos, names := bodies[*event.NetTLSHello](list), bodies[*event.NetDNS](list)
+		connects := bodies[*event.NetConnect](list)
+		if len(hellos) != 1 || hellos[0].Name != "bypass.test" || !hellos[0].Sent || !slices.ContainsFunc(connects, func(c *event.NetConnect) bool {
+			return c.Local == hellos[0].Local && c.Remote == hellos[0].Remote
+		}) {
+			t.Errorf("%s: %+v", how, hellos)
+		}
+		if len(names) != 1 || names[0].Remote != addr+":53" || len(names[0].Questions) != 1 || names[0].Questions[0].Name != "evl1.test" {
+			t.Errorf("%s: %+v", how, names)
+		}
+		dump, err := exec.Command("tcpdump", "-n", "-r", file).CombinedOutput()
+		if err != nil {
+			if errors.Is(err, exec.ErrNotFound) {
+				testutil.Skip(t, "no tcpdump")
+			}
+			t.Fatalf("tcpdump: %v %s", err, dump)
+		}
+		if !strings.Contains(string(dump), fmt.Sprintf("%s.%d: Flags [S]", addr, port)) || !strings.Contains(string(dump), "A? evl1.test.") {
+			t.Errorf("%s: tcpdump reads\n%s", how, dump)
+		}
+		end := bodies[*event.SessionEnd](list)[0].Packets
+		if end == nil || end.Copied == 0 || end.Lost+end.Left != 0 || end.Seen < end.Copied || how == "full" && end.Seen != end.Copied {
+			t.Errorf("%s: %+v", how, end)
+		}
+	}
+	// A changed file is found.
+	dirs, _ := filepath.Glob(filepath.Join(l.ryeHome, "sessions", "*", packetsName))
+	if len(dirs) != 2 {
+		t.Fatalf("%d files of packets", len(dirs))
+	}
+	b, err := os.ReadFile(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(dirs[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := l.ryeCmd("pcap", filepath.Dir(dirs[0])).CombinedOutput(); err == nil || !strings.Contains(string(msg), "was changed") {
+		t.Errorf("rye pcap: %v %s", err, msg)
+	}
+	if msg, err := l.ryeCmd("verify", filepath.Dir(dirs[0])).CombinedOutput(); err == nil || !strings.Contains(string(msg), "ledger-broken") {
+		t.Errorf("rye verify: %v %s", err, msg)
 	}
 }

@@ -35,7 +35,7 @@ var tracepointGaps = []event.Gap{
 
 // startObserver loads and attaches the programs for a new cgroup named after the session. It always
 // returns an observer; what it lacks is in about.
-func startObserver(id string) *observer {
+func startObserver(id, capture string) *observer {
 	o := &observer{about: event.ObserverAttached{Tier: "none", SelfTest: "not-run"}}
 	f := loader.Detect()
 	o.about.Features = f.Map()
@@ -51,7 +51,7 @@ func startObserver(id string) *observer {
 		o.about.Detail = fmt.Sprintf("missing %s: %s", strings.Join(parts, ", "), m[0].Fix)
 		return o
 	}
-	opts := loader.Options{}
+	opts := loader.Options{Capture: capture}
 	o.about.Membership = "descent"
 	if o.cg != nil {
 		opts.CgroupID, opts.CgroupLevel, opts.CgroupPath = o.cg.ID(), uint32(o.cg.Level()), o.cg.Path()

@@ -31,6 +31,10 @@ func run(c wrapConfig) (int, error) {
 		return 0, err
 	}
 
+	capture, err := captureOf(c.net.capture)
+	if err != nil {
+		return 0, err
+	}
 	nw, err := startNetwork(c.net, id)
 	if err != nil {
 		return 0, err
@@ -38,7 +42,7 @@ func run(c wrapConfig) (int, error) {
 	defer nw.close()
 
 	// The kernel witness comes first: nothing of the command runs unseen.
-	obs := startObserver(id)
+	obs := startObserver(id, capture)
 	defer obs.close()
 	warnObserver(os.Stderr, obs)
 
@@ -63,7 +67,8 @@ func run(c wrapConfig) (int, error) {
 		return 0, err
 	}
 	w.begin(began, start, obs.about, sess, nw.begin(began)) // session.start, observer.attached, then everything that was held back
-	stop := w.background()                                  // renews checkpoints, follows transcripts
+	packets := startCapture(obs, book, w, began)
+	stop := w.background() // renews checkpoints, follows transcripts
 	before := ownCPU()
 
 	res, waitErr := sess.Wait()
@@ -73,12 +78,13 @@ func run(c wrapConfig) (int, error) {
 	if err := obs.drain(); err != nil {
 		w.degrade(fmt.Sprintf("kernel events could not be read to the end: %v", err))
 	}
+	totals := packets.drain()
 	if err := nw.close(); err != nil {
 		w.degrade(fmt.Sprintf("the proxy did not end well: %v", err))
 	}
 	w.transcripts() // what the assistant wrote last
 	w.emit(w.perms.look("change"))
-	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest()))
+	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest(), totals))
 	self := usage{CPUNS: ownCPU() - before, MaxRSS: ownRSS()}
 	if obs.coll != nil {
 		self.Events = obs.coll.Read()
@@ -133,10 +139,10 @@ func sessionStart(c wrapConfig, id, path string, now time.Time) (*event.SessionS
 	return s, nil
 }
 
-func sessionEnd(res wrapper.Result, waitErr error, survivors []event.Survivor, took time.Duration, digest string) *event.SessionEnd {
+func sessionEnd(res wrapper.Result, waitErr error, survivors []event.Survivor, took time.Duration, digest string, packets *event.PacketTotals) *event.SessionEnd {
 	e := &event.SessionEnd{
 		ExitCode: res.ExitCode, Signal: res.SignalName(), DurationNS: uint64(took), Survivors: survivors,
-		InputBytes: res.InputBytes, RecordingSHA256: digest,
+		InputBytes: res.InputBytes, RecordingSHA256: digest, Packets: packets,
 	}
 	for _, err := range []error{waitErr, res.Recording, res.Callbacks} {
 		if err != nil {

@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"modelapi":       {},
 	"approvals":      {},
 	"proxy":          {"event", "policy", "policy/content", "modelapi", "toolcall", "approvals"},
+	"packet":         {"event"},
 	"vm":             {},
 
 	"internal/bench":       {},
@@ -51,11 +52,12 @@ var allowed = map[string][]string{
 
 // Outside packages that only some may import.
 var reserved = map[string][]string{
-	"github.com/cilium/ebpf": {"bpf", "loader", "collector", "internal/testutil"},
-	"net/http":               {"proxy", "cmd/rye", "internal/testutil"},
-	"os/exec":                {"wrapper", "vm", "internal/bench", "internal/scripted", "internal/scenarios", "internal/testutil", "cmd/rye"},
-	"database/sql":           {"index"},
-	"go.starlark.net":        {"ingest/rules"},
+	"github.com/cilium/ebpf":     {"bpf", "loader", "collector", "internal/testutil"},
+	"net/http":                   {"proxy", "cmd/rye", "internal/testutil"},
+	"os/exec":                    {"wrapper", "vm", "internal/bench", "internal/scripted", "internal/scenarios", "internal/testutil", "cmd/rye"},
+	"database/sql":               {"index"},
+	"go.starlark.net":            {"ingest/rules"},
+	"github.com/google/gopacket": {"packet"},
 }
 
 // Subpackages of these are part of them.
