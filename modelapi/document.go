@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -88,6 +89,9 @@ type candidate struct {
 
 // document reads one event or answer.
 func (r *Reader) document(b []byte) {
+	if len(r.order) == 0 && !mayCall(b) {
+		return
+	}
 	var d document
 	if err := json.Unmarshal(b, &d); err != nil {
 		var other *json.UnmarshalTypeError
@@ -102,6 +106,16 @@ func (r *Reader) document(b []byte) {
 		r.chat(&d.Choices[i])
 	}
 	r.gemini(d.Candidates)
+}
+
+// mayCall reports whether a call can begin in b. Most events of a stream are pieces of text, and need no decoding.
+func mayCall(b []byte) bool {
+	for _, word := range []string{"tool_use", "_call", "functionCall", `\u`} { // the last may spell any of the others
+		if bytes.Contains(b, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Reader) anthropic(d *document) {

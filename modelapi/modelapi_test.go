@@ -110,7 +110,7 @@ var cases = []struct {
 	{"event without its end", `data:{"choices":[{"message":{"tool_calls":[{"id":"1","function":{"name":"a"}}]}}]}`, []string{`openai-chat 1 a()`}, ""},
 	{"an event in two lines", "\xef\xbb\xbfdata: {\"choices\":[{\"message\":\ndata: {\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"a\"}}]}}]}\n\n", []string{`openai-chat 1 a()`}, ""},
 	{"carriage returns", ": ping\rdata: {\"choices\":[{\"message\":\rdata:{\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"a\"}}]}}]}\r\r", []string{`openai-chat 1 a()`}, ""},
-	{"not JSON", "data: {oops\n\n", nil, "part of the answer is not JSON"},
+	{"not JSON", "data: {oops tool_use\n\n", nil, "part of the answer is not JSON"},
 	{"cut document", `{"choices":[{"message":{"tool_calls":[{"id":"1","function":{"name":"a"}}]}}]`, nil, "the answer ends within a JSON document"},
 	{"web page", "<html>\ndatabase: {\n</html>", nil, ""},
 	{"nothing", "", nil, ""},

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ryehq/rye/policy/content"
 )
@@ -14,13 +15,17 @@ type Evaluator struct {
 	b      *Bundle
 	facts  facts
 	decode *content.Decoder
-	buf    []byte // the block being filled; its first carry bytes were scanned for all but long matches
-	from   int    // in buf: where the next scan begins
-	fresh  int    // in buf: first byte that the JSON scanner and patterns have not seen
+	whole  *[blockSize]byte // what buf is a part of
+	buf    []byte           // the block being filled; its first carry bytes were scanned for all but long matches
+	from   int              // in buf: where the next scan begins
+	fresh  int              // in buf: first byte that the JSON scanner and patterns have not seen
 	json   jsonScanner
 	feeds  []*content.Feed
 	closed bool
 }
+
+// blocks are used again: most bodies are far smaller than one.
+var blocks = sync.Pool{New: func() any { return new([blockSize]byte) }}
 
 // facts are what rules ask about.
 type facts struct {
@@ -96,21 +101,22 @@ func (e *Evaluator) Write(p []byte) (int, error) {
 func (e *Evaluator) take(p []byte) {
 	e.facts.size += int64(len(p))
 	if e.buf == nil {
-		e.buf = make([]byte, 0, blockSize)
+		e.whole = blocks.Get().(*[blockSize]byte)
+		e.buf = e.whole[:0]
 	}
 	for len(p) > 0 {
 		n := min(len(p), cap(e.buf)-len(e.buf))
 		e.buf = append(e.buf, p[:n]...)
 		p = p[n:]
 		if len(e.buf) == cap(e.buf) {
-			e.block(false)
+			e.scan(false)
 		}
 	}
 }
 
-// block scans the buffer and keeps of it what a match that is not complete may need: the last bytes, and
+// scan looks through the buffer and keeps of it what a match that is not complete may need: the last bytes, and
 // two before them that say whether a word begins there.
-func (e *Evaluator) block(last bool) {
+func (e *Evaluator) scan(last bool) {
 	fresh := e.buf[e.fresh:]
 	if e.b.needs.json {
 		e.json.write(fresh)
@@ -139,7 +145,11 @@ func (e *Evaluator) Close() Decision {
 			if e.facts.wire == 0 {
 				e.facts.unread = "" // no body: there was nothing to decode
 			}
-			e.block(true)
+			e.scan(true)
+			if e.whole != nil {
+				blocks.Put(e.whole)
+				e.whole, e.buf = nil, nil
+			}
 		}
 		for _, f := range e.feeds {
 			f.Close()

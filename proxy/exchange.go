@@ -10,6 +10,8 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/ryehq/rye/policy"
 )
@@ -164,11 +166,11 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 	flush := http.NewResponseController(w).Flush
 	sum := sha256.New()
 	defer func() { x.ev.ResponseSHA256 = hex.EncodeToString(sum.Sum(nil)) }()
-	err := flush()
-	buf := make([]byte, 32<<10)
-	for err == nil {
-		var n int
-		n, err = res.Body.Read(buf)
+	piece := pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(piece)
+	buf := piece[:]
+	n, err := firstPiece(res.Body, buf, flush)
+	for {
 		if n > 0 {
 			if _, werr := w.Write(buf[:n]); werr != nil {
 				err = werr
@@ -176,14 +178,20 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 			}
 			sum.Write(buf[:n])
 			x.ev.ResponseBytes += uint64(n)
-			if ferr := flush(); ferr != nil {
-				err = ferr
-				break
+			if err == nil {
+				if ferr := flush(); ferr != nil {
+					err = ferr
+					break
+				}
 			}
 			if copied != nil {
 				copied.write(buf[:n])
 			}
 		}
+		if err != nil {
+			break
+		}
+		n, err = res.Body.Read(buf)
 	}
 	if err != io.EOF {
 		// The client must not take a cut answer for a whole one.
@@ -194,6 +202,32 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 	for name, values := range res.Trailer {
 		h[name] = values
 	}
+}
+
+// headerWait is how long the head of an answer may wait to leave together with the first of its body.
+const headerWait = time.Millisecond
+
+// firstPiece reads the first of a body. Should that take longer, the head does not wait for it.
+func firstPiece(body io.Reader, buf []byte, flush func() error) (int, error) {
+	var mu sync.Mutex
+	came := false
+	var failed error
+	head := time.AfterFunc(headerWait, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !came {
+			failed = flush()
+		}
+	})
+	n, err := body.Read(buf)
+	mu.Lock()
+	defer mu.Unlock()
+	came = true
+	head.Stop()
+	if failed != nil {
+		return 0, failed
+	}
+	return n, err
 }
 
 // sameHost compares a Host field with the host:port that the client asked the proxy for.

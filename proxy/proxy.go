@@ -124,7 +124,9 @@ func New(c Config) (*Proxy, error) {
 		TLSHandshakeTimeout: 15 * time.Second,
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true, // the client's Accept-Encoding is the one that counts
-		MaxIdleConnsPerHost: 16,
+		MaxIdleConnsPerHost: 64,
+		WriteBufferSize:     32 << 10, // most requests then leave in one piece
+		ReadBufferSize:      32 << 10,
 		IdleConnTimeout:     90 * time.Second,
 	}
 	quiet := log.New(io.Discard, "", 0) // failures are events

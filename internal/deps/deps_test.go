@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"vm":             {},
 
 	"internal/bench":       {},
+	"internal/bench/proxy": {"event", "ledger", "policy", "proxy"},
 	"internal/conformance": {},
 	"internal/scripted":    {},
 	"internal/scenarios":   {"internal/scripted", "verify"},
@@ -53,8 +54,8 @@ var allowed = map[string][]string{
 // Outside packages that only some may import.
 var reserved = map[string][]string{
 	"github.com/cilium/ebpf":     {"bpf", "loader", "collector", "internal/testutil"},
-	"net/http":                   {"proxy", "cmd/rye", "internal/testutil"},
-	"os/exec":                    {"wrapper", "vm", "internal/bench", "internal/scripted", "internal/scenarios", "internal/testutil", "cmd/rye"},
+	"net/http":                   {"proxy", "cmd/rye", "internal/bench/proxy", "internal/testutil"},
+	"os/exec":                    {"wrapper", "vm", "internal/bench", "internal/bench/proxy", "internal/scripted", "internal/scenarios", "internal/testutil", "cmd/rye"},
 	"database/sql":               {"index"},
 	"go.starlark.net":            {"ingest/rules"},
 	"github.com/google/gopacket": {"packet"},
