@@ -6,15 +6,17 @@ const TypeProxyDecision Type = "proxy.decision"
 // ProxyDecision is what the policy said of one request and what became of it, written when the exchange
 // is over. Bodies, header values and query strings are not in it.
 type ProxyDecision struct {
-	ID          string   `json:"id"`               // request id, also in the 403 the client got
-	Method      string   `json:"method"`           //
-	Host        string   `json:"host"`             // host:port
-	Path        string   `json:"path,omitempty"`   // without the query; "" for a tunnel
-	Proto       string   `json:"proto"`            // the client's: HTTP/1.1, HTTP/2.0
-	Shim        string   `json:"shim,omitempty"`   // the upstream's base URL, when it came by the API shim and not by the proxy
-	Tunnel      bool     `json:"tunnel,omitempty"` // passed on unopened: nothing inside was seen or judged
-	Decision    string   `json:"decision"`         // allow, deny, require_approval
-	Rule        string   `json:"rule,omitempty"`   // "" when the bundle's default decided
+	ID          string   `json:"id"`                 // request id, also in the 403 the client got
+	Method      string   `json:"method"`             //
+	Host        string   `json:"host"`               // host:port
+	Path        string   `json:"path,omitempty"`     // without the query; "" for a tunnel
+	Proto       string   `json:"proto"`              // the client's: HTTP/1.1, HTTP/2.0
+	Shim        string   `json:"shim,omitempty"`     // the upstream's base URL, when it came by the API shim and not by the proxy
+	Upgraded    string   `json:"upgraded,omitempty"` // websocket: every message of the client's was judged before it was sent on
+	Messages    uint64   `json:"messages,omitempty"` // that many; the decision is the last one's
+	Tunnel      bool     `json:"tunnel,omitempty"`   // passed on unopened: nothing inside was seen or judged
+	Decision    string   `json:"decision"`           // allow, deny, require_approval
+	Rule        string   `json:"rule,omitempty"`     // "" when the bundle's default decided
 	RuleVersion string   `json:"rule_version,omitempty"`
 	Bundle      string   `json:"bundle"` // id@version
 	Reason      string   `json:"reason,omitempty"`

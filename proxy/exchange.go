@@ -54,8 +54,11 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, way route) {
 	case x.ev.Decision != string(policy.Allow):
 		x.refuse(w, http.StatusForbidden)
 		return
+	case strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		x.upgraded(w, r, way)
+		return
 	case r.Header.Get("Upgrade") != "":
-		x.refusedByProxy("what passes on an upgraded connection (a web socket) could not be judged")
+		x.refusedByProxy("what passes on a connection upgraded to another protocol could not be judged")
 		x.refuse(w, http.StatusForbidden)
 		return
 	}
@@ -153,8 +156,10 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 		h[name] = values
 	}
 	hopByHop(h)
+	announced := map[string]bool{}
 	for name := range res.Trailer {
 		h.Add("Trailer", name)
+		announced[name] = true
 	}
 	for _, name := range []string{"Content-Type", "Date"} {
 		if _, ok := h[name]; !ok {
@@ -200,6 +205,9 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 		panic(http.ErrAbortHandler)
 	}
 	for name, values := range res.Trailer {
+		if !announced[name] {
+			name = http.TrailerPrefix + name
+		}
 		h[name] = values
 	}
 }

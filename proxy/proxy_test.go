@@ -250,7 +250,7 @@ func TestRefusedWithoutARule(t *testing.T) {
 		body   string
 	}{
 		{421, func(r *http.Request) { r.Host = "other.test" }, ""},
-		{403, func(r *http.Request) { r.Header.Set("Connection", "Upgrade"); r.Header.Set("Upgrade", "websocket") }, ""},
+		{403, func(r *http.Request) { r.Header.Set("Connection", "Upgrade"); r.Header.Set("Upgrade", "h2c") }, ""},
 		{413, func(r *http.Request) { r.ContentLength = -1 }, strings.Repeat("x", 100_000)},
 	} {
 		if got := do(c.change, c.body); got != c.status {

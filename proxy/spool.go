@@ -70,6 +70,24 @@ func (s *spool) fill(r io.Reader, hint int64, each func([]byte)) error {
 	}
 }
 
+// add keeps p behind what is there.
+func (s *spool) add(p []byte) error {
+	if s.size+int64(len(p)) > s.p.c.MaxBody {
+		return errTooLarge
+	}
+	for len(p) > 0 && len(s.mem) < inMemory {
+		if err := s.grow(0); err != nil {
+			return err
+		}
+		n := min(len(p), min(cap(s.mem), inMemory)-len(s.mem))
+		s.mem = append(s.mem, p[:n]...)
+		s.size += int64(n)
+		p = p[n:]
+	}
+	s.size += int64(len(p))
+	return s.write(p)
+}
+
 // grow makes room in memory, of the size that the client announced if it did.
 func (s *spool) grow(hint int64) error {
 	if len(s.mem) < cap(s.mem) {
