@@ -10,7 +10,7 @@
 #ifndef RYE_EVENT_H
 #define RYE_EVENT_H
 
-#define EVENT_ABI 1
+#define EVENT_ABI 2
 
 #define PATH_CAP 4096      /* longest path kept; longer ones keep their end and are flagged */
 #define ARGV_CAP 131072    /* longest argv block kept */
@@ -29,6 +29,7 @@ enum event_type {
 	EVENT_CGROUP,
 	EVENT_PATHOP,
 	EVENT_ESCAPE,
+	EVENT_REFUSED,
 	EVENT_TYPE_MAX,
 };
 
@@ -187,6 +188,19 @@ struct escape_event {
 	__u64 arg[4]; /* system call arguments, meaning by what */
 };
 
+enum refused_how { REFUSED_CONNECT, REFUSED_SEND, REFUSED_SOCKET, REFUSED_PACKET };
+
+struct refused_event {
+	struct event_header h; /* h.proc: who asked; for a packet, who made the socket, 0 when that is not known */
+	__u8 remote[16];       /* IPv4 as ::ffff:a.b.c.d */
+	__u16 remote_port;     /* host byte order */
+	__u16 local_port;
+	__u16 family;
+	__u16 sock_type;
+	__u32 protocol;
+	enum refused_how how;
+};
+
 union event {
 	struct event_header header; /* first: this is the member Go sees */
 	struct fork_event fork;
@@ -199,6 +213,7 @@ union event {
 	struct cgroup_event cgroup;
 	struct pathop_event pathop;
 	struct escape_event escape;
+	struct refused_event refused;
 };
 
 /* Opens are counted per process, object and access. */
@@ -241,5 +256,6 @@ _Static_assert(sizeof(struct ipc_event) == 88, "layout");
 _Static_assert(sizeof(struct cgroup_event) == 80, "layout");
 _Static_assert(sizeof(struct pathop_event) == 72, "layout");
 _Static_assert(sizeof(struct escape_event) == 88, "layout");
+_Static_assert(sizeof(struct refused_event) == 80, "layout");
 _Static_assert(sizeof(struct repeat_key) == 40, "layout");
 #endif

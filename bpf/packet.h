@@ -82,6 +82,7 @@ int note_socket(struct bpf_sock *ctx)
 struct parts {
 	__u32 payload; /* offset */
 	__u32 proto;   /* 0: a fragment, or none that is looked into */
+	__u32 next;    /* protocol as the IP header has it */
 	__u16 ports[2];
 };
 
@@ -95,12 +96,14 @@ static __always_inline bool take_apart(struct __sk_buff *skb, struct parts *p)
 		return false;
 	if (ip[0] >> 4 == 4) {
 		p->payload = (ip[0] & 15) * 4;
+		p->next = ip[9];
 		if (!((ip[6] & 0x1f) | ip[7])) /* the first fragment, or the only one */
 			p->proto = ip[9];
 	} else {
 		if (bpf_skb_load_bytes(skb, 0, ip, 40))
 			return false;
 		p->payload = 40;
+		p->next = ip[6];
 		p->proto = ip[6];
 	}
 	if (p->proto == PROTO_TCP) {

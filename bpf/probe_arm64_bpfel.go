@@ -121,7 +121,8 @@ const (
 	ProbeEventTypeEVENT_CGROUP      ProbeEventType = 9
 	ProbeEventTypeEVENT_PATHOP      ProbeEventType = 10
 	ProbeEventTypeEVENT_ESCAPE      ProbeEventType = 11
-	ProbeEventTypeEVENT_TYPE_MAX    ProbeEventType = 12
+	ProbeEventTypeEVENT_REFUSED     ProbeEventType = 12
+	ProbeEventTypeEVENT_TYPE_MAX    ProbeEventType = 13
 )
 
 type ProbeExecEvent struct {
@@ -256,6 +257,27 @@ type ProbeProcKey struct {
 	Pad     uint32
 }
 
+type ProbeRefusedEvent struct {
+	_          structs.HostLayout
+	H          ProbeEventHeader
+	Remote     [16]uint8
+	RemotePort uint16
+	LocalPort  uint16
+	Family     uint16
+	SockType   uint16
+	Protocol   uint32
+	How        ProbeRefusedHow
+}
+
+type ProbeRefusedHow uint32
+
+const (
+	ProbeRefusedHowREFUSED_CONNECT ProbeRefusedHow = 0
+	ProbeRefusedHowREFUSED_SEND    ProbeRefusedHow = 1
+	ProbeRefusedHowREFUSED_SOCKET  ProbeRefusedHow = 2
+	ProbeRefusedHowREFUSED_PACKET  ProbeRefusedHow = 3
+)
+
 type ProbeRepeatCount struct {
 	_       structs.HostLayout
 	Repeats uint64
@@ -275,9 +297,11 @@ type ProbeRepeatKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	ProbeMapAllowedPorts      = "allowed_ports"
 	ProbeMapEvents            = "events"
 	ProbeMapFlows             = "flows"
 	ProbeMapMembers           = "members"
+	ProbeMapNameServers       = "name_servers"
 	ProbeMapNotes             = "notes"
 	ProbeMapOwners            = "owners"
 	ProbeMapPackets           = "packets"
@@ -287,6 +311,12 @@ const (
 	ProbeProgBeforeConnect6   = "before_connect6"
 	ProbeProgBeforeSendmsg4   = "before_sendmsg4"
 	ProbeProgBeforeSendmsg6   = "before_sendmsg6"
+	ProbeProgEnforceConnect4  = "enforce_connect4"
+	ProbeProgEnforceConnect6  = "enforce_connect6"
+	ProbeProgEnforcePacket    = "enforce_packet"
+	ProbeProgEnforceSendmsg4  = "enforce_sendmsg4"
+	ProbeProgEnforceSendmsg6  = "enforce_sendmsg6"
+	ProbeProgEnforceSocket    = "enforce_socket"
 	ProbeProgNoteSocket       = "note_socket"
 	ProbeProgOnCgroupAttach   = "on_cgroup_attach"
 	ProbeProgOnExec           = "on_exec"
@@ -295,7 +325,13 @@ const (
 	ProbeProgOnSysExit        = "on_sys_exit"
 	ProbeProgPacketIn         = "packet_in"
 	ProbeProgPacketOut        = "packet_out"
+	ProbeProgStrayConnect4    = "stray_connect4"
+	ProbeProgStrayConnect6    = "stray_connect6"
+	ProbeProgStraySendmsg4    = "stray_sendmsg4"
+	ProbeProgStraySendmsg6    = "stray_sendmsg6"
+	ProbeProgStraySocket      = "stray_socket"
 	ProbeVarCapture           = "capture"
+	ProbeVarDnsAllowed        = "dns_allowed"
 	ProbeVarEmitted           = "emitted"
 	ProbeVarHasAncestorHelper = "has_ancestor_helper"
 	ProbeVarHasLoop           = "has_loop"
@@ -351,32 +387,45 @@ type ProbeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeProgramSpecs struct {
-	BeforeConnect4 *ebpf.ProgramSpec `ebpf:"before_connect4"`
-	BeforeConnect6 *ebpf.ProgramSpec `ebpf:"before_connect6"`
-	BeforeSendmsg4 *ebpf.ProgramSpec `ebpf:"before_sendmsg4"`
-	BeforeSendmsg6 *ebpf.ProgramSpec `ebpf:"before_sendmsg6"`
-	NoteSocket     *ebpf.ProgramSpec `ebpf:"note_socket"`
-	OnCgroupAttach *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
-	OnExec         *ebpf.ProgramSpec `ebpf:"on_exec"`
-	OnExit         *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnFork         *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnSysExit      *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
-	PacketIn       *ebpf.ProgramSpec `ebpf:"packet_in"`
-	PacketOut      *ebpf.ProgramSpec `ebpf:"packet_out"`
+	BeforeConnect4  *ebpf.ProgramSpec `ebpf:"before_connect4"`
+	BeforeConnect6  *ebpf.ProgramSpec `ebpf:"before_connect6"`
+	BeforeSendmsg4  *ebpf.ProgramSpec `ebpf:"before_sendmsg4"`
+	BeforeSendmsg6  *ebpf.ProgramSpec `ebpf:"before_sendmsg6"`
+	EnforceConnect4 *ebpf.ProgramSpec `ebpf:"enforce_connect4"`
+	EnforceConnect6 *ebpf.ProgramSpec `ebpf:"enforce_connect6"`
+	EnforcePacket   *ebpf.ProgramSpec `ebpf:"enforce_packet"`
+	EnforceSendmsg4 *ebpf.ProgramSpec `ebpf:"enforce_sendmsg4"`
+	EnforceSendmsg6 *ebpf.ProgramSpec `ebpf:"enforce_sendmsg6"`
+	EnforceSocket   *ebpf.ProgramSpec `ebpf:"enforce_socket"`
+	NoteSocket      *ebpf.ProgramSpec `ebpf:"note_socket"`
+	OnCgroupAttach  *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
+	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnSysExit       *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	PacketIn        *ebpf.ProgramSpec `ebpf:"packet_in"`
+	PacketOut       *ebpf.ProgramSpec `ebpf:"packet_out"`
+	StrayConnect4   *ebpf.ProgramSpec `ebpf:"stray_connect4"`
+	StrayConnect6   *ebpf.ProgramSpec `ebpf:"stray_connect6"`
+	StraySendmsg4   *ebpf.ProgramSpec `ebpf:"stray_sendmsg4"`
+	StraySendmsg6   *ebpf.ProgramSpec `ebpf:"stray_sendmsg6"`
+	StraySocket     *ebpf.ProgramSpec `ebpf:"stray_socket"`
 }
 
 // ProbeMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeMapSpecs struct {
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Flows     *ebpf.MapSpec `ebpf:"flows"`
-	Members   *ebpf.MapSpec `ebpf:"members"`
-	Notes     *ebpf.MapSpec `ebpf:"notes"`
-	Owners    *ebpf.MapSpec `ebpf:"owners"`
-	Packets   *ebpf.MapSpec `ebpf:"packets"`
-	Repeats   *ebpf.MapSpec `ebpf:"repeats"`
-	Scratches *ebpf.MapSpec `ebpf:"scratches"`
+	AllowedPorts *ebpf.MapSpec `ebpf:"allowed_ports"`
+	Events       *ebpf.MapSpec `ebpf:"events"`
+	Flows        *ebpf.MapSpec `ebpf:"flows"`
+	Members      *ebpf.MapSpec `ebpf:"members"`
+	NameServers  *ebpf.MapSpec `ebpf:"name_servers"`
+	Notes        *ebpf.MapSpec `ebpf:"notes"`
+	Owners       *ebpf.MapSpec `ebpf:"owners"`
+	Packets      *ebpf.MapSpec `ebpf:"packets"`
+	Repeats      *ebpf.MapSpec `ebpf:"repeats"`
+	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
 }
 
 // ProbeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -384,6 +433,7 @@ type ProbeMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeVariableSpecs struct {
 	Capture           *ebpf.VariableSpec `ebpf:"capture"`
+	DnsAllowed        *ebpf.VariableSpec `ebpf:"dns_allowed"`
 	Emitted           *ebpf.VariableSpec `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.VariableSpec `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.VariableSpec `ebpf:"has_loop"`
@@ -417,21 +467,25 @@ func (o *ProbeObjects) Close() error {
 //
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbeMaps struct {
-	Events    *ebpf.Map `ebpf:"events"`
-	Flows     *ebpf.Map `ebpf:"flows"`
-	Members   *ebpf.Map `ebpf:"members"`
-	Notes     *ebpf.Map `ebpf:"notes"`
-	Owners    *ebpf.Map `ebpf:"owners"`
-	Packets   *ebpf.Map `ebpf:"packets"`
-	Repeats   *ebpf.Map `ebpf:"repeats"`
-	Scratches *ebpf.Map `ebpf:"scratches"`
+	AllowedPorts *ebpf.Map `ebpf:"allowed_ports"`
+	Events       *ebpf.Map `ebpf:"events"`
+	Flows        *ebpf.Map `ebpf:"flows"`
+	Members      *ebpf.Map `ebpf:"members"`
+	NameServers  *ebpf.Map `ebpf:"name_servers"`
+	Notes        *ebpf.Map `ebpf:"notes"`
+	Owners       *ebpf.Map `ebpf:"owners"`
+	Packets      *ebpf.Map `ebpf:"packets"`
+	Repeats      *ebpf.Map `ebpf:"repeats"`
+	Scratches    *ebpf.Map `ebpf:"scratches"`
 }
 
 func (m *ProbeMaps) Close() error {
 	return _ProbeClose(
+		m.AllowedPorts,
 		m.Events,
 		m.Flows,
 		m.Members,
+		m.NameServers,
 		m.Notes,
 		m.Owners,
 		m.Packets,
@@ -445,6 +499,7 @@ func (m *ProbeMaps) Close() error {
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbeVariables struct {
 	Capture           *ebpf.Variable `ebpf:"capture"`
+	DnsAllowed        *ebpf.Variable `ebpf:"dns_allowed"`
 	Emitted           *ebpf.Variable `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.Variable `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.Variable `ebpf:"has_loop"`
@@ -462,18 +517,29 @@ type ProbeVariables struct {
 //
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbePrograms struct {
-	BeforeConnect4 *ebpf.Program `ebpf:"before_connect4"`
-	BeforeConnect6 *ebpf.Program `ebpf:"before_connect6"`
-	BeforeSendmsg4 *ebpf.Program `ebpf:"before_sendmsg4"`
-	BeforeSendmsg6 *ebpf.Program `ebpf:"before_sendmsg6"`
-	NoteSocket     *ebpf.Program `ebpf:"note_socket"`
-	OnCgroupAttach *ebpf.Program `ebpf:"on_cgroup_attach"`
-	OnExec         *ebpf.Program `ebpf:"on_exec"`
-	OnExit         *ebpf.Program `ebpf:"on_exit"`
-	OnFork         *ebpf.Program `ebpf:"on_fork"`
-	OnSysExit      *ebpf.Program `ebpf:"on_sys_exit"`
-	PacketIn       *ebpf.Program `ebpf:"packet_in"`
-	PacketOut      *ebpf.Program `ebpf:"packet_out"`
+	BeforeConnect4  *ebpf.Program `ebpf:"before_connect4"`
+	BeforeConnect6  *ebpf.Program `ebpf:"before_connect6"`
+	BeforeSendmsg4  *ebpf.Program `ebpf:"before_sendmsg4"`
+	BeforeSendmsg6  *ebpf.Program `ebpf:"before_sendmsg6"`
+	EnforceConnect4 *ebpf.Program `ebpf:"enforce_connect4"`
+	EnforceConnect6 *ebpf.Program `ebpf:"enforce_connect6"`
+	EnforcePacket   *ebpf.Program `ebpf:"enforce_packet"`
+	EnforceSendmsg4 *ebpf.Program `ebpf:"enforce_sendmsg4"`
+	EnforceSendmsg6 *ebpf.Program `ebpf:"enforce_sendmsg6"`
+	EnforceSocket   *ebpf.Program `ebpf:"enforce_socket"`
+	NoteSocket      *ebpf.Program `ebpf:"note_socket"`
+	OnCgroupAttach  *ebpf.Program `ebpf:"on_cgroup_attach"`
+	OnExec          *ebpf.Program `ebpf:"on_exec"`
+	OnExit          *ebpf.Program `ebpf:"on_exit"`
+	OnFork          *ebpf.Program `ebpf:"on_fork"`
+	OnSysExit       *ebpf.Program `ebpf:"on_sys_exit"`
+	PacketIn        *ebpf.Program `ebpf:"packet_in"`
+	PacketOut       *ebpf.Program `ebpf:"packet_out"`
+	StrayConnect4   *ebpf.Program `ebpf:"stray_connect4"`
+	StrayConnect6   *ebpf.Program `ebpf:"stray_connect6"`
+	StraySendmsg4   *ebpf.Program `ebpf:"stray_sendmsg4"`
+	StraySendmsg6   *ebpf.Program `ebpf:"stray_sendmsg6"`
+	StraySocket     *ebpf.Program `ebpf:"stray_socket"`
 }
 
 func (p *ProbePrograms) Close() error {
@@ -482,6 +548,12 @@ func (p *ProbePrograms) Close() error {
 		p.BeforeConnect6,
 		p.BeforeSendmsg4,
 		p.BeforeSendmsg6,
+		p.EnforceConnect4,
+		p.EnforceConnect6,
+		p.EnforcePacket,
+		p.EnforceSendmsg4,
+		p.EnforceSendmsg6,
+		p.EnforceSocket,
 		p.NoteSocket,
 		p.OnCgroupAttach,
 		p.OnExec,
@@ -490,6 +562,11 @@ func (p *ProbePrograms) Close() error {
 		p.OnSysExit,
 		p.PacketIn,
 		p.PacketOut,
+		p.StrayConnect4,
+		p.StrayConnect6,
+		p.StraySendmsg4,
+		p.StraySendmsg6,
+		p.StraySocket,
 	)
 }
 

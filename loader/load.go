@@ -27,6 +27,7 @@ type Options struct {
 	CgroupPath  string // for the socket hooks
 	RingBytes   uint32 // size of the ring buffer, a power of two; 0 for the default
 	Capture     string // CaptureNone, CaptureHeaders, CaptureFull
+	Enforce     *Enforce
 	// Roots are processes that belong from the start (used without a cgroup, and for adoption).
 	Roots []uint32
 }
@@ -165,6 +166,9 @@ func (p *Probes) refuses(spec *ebpf.CollectionSpec, name string, err error) bool
 // Attach links the programs. A required hook that cannot be attached is an error; another is a gap.
 func (p *Probes) Attach(o Options) error {
 	for name, prog := range p.coll.Programs {
+		if isGate(name) {
+			continue // see Enforce
+		}
 		var l link.Link
 		var err error
 		if at, ok := socketHooks[name]; ok {
@@ -197,6 +201,10 @@ func whatFor(hook string) string {
 		return "destinations of failed, non-blocking and TCP Fast Open connects come from the socket or from user memory"
 	case bpf.ProbeProgBeforeSendmsg4, bpf.ProbeProgBeforeSendmsg6:
 		return "datagrams sent without connect"
+	case bpf.ProbeProgEnforceConnect4, bpf.ProbeProgEnforceConnect6, bpf.ProbeProgEnforceSendmsg4, bpf.ProbeProgEnforceSendmsg6,
+		bpf.ProbeProgEnforceSocket, bpf.ProbeProgEnforcePacket, bpf.ProbeProgStrayConnect4, bpf.ProbeProgStrayConnect6,
+		bpf.ProbeProgStraySendmsg4, bpf.ProbeProgStraySendmsg6, bpf.ProbeProgStraySocket:
+		return "refusals"
 	case bpf.ProbeProgPacketIn, bpf.ProbeProgPacketOut, bpf.ProbeProgNoteSocket:
 		return packetGap
 	case bpf.ProbeProgOnCgroupAttach:

@@ -30,7 +30,9 @@ func network(spec *ebpf.CollectionSpec, o Options) error {
 	switch {
 	case o.CgroupPath == "" || o.Capture == CaptureNone:
 		for name := range packetHooks {
-			delete(spec.Programs, name)
+			if name != bpf.ProbeProgNoteSocket || o.Enforce == nil || o.CgroupPath == "" { // refusals name the socket's maker
+				delete(spec.Programs, name)
+			}
 		}
 		spec.Maps[bpf.ProbeMapPackets].MaxEntries = minRing // maps stay: other programs may refer to them
 	case o.Capture == CaptureHeaders:
@@ -43,7 +45,13 @@ func network(spec *ebpf.CollectionSpec, o Options) error {
 	if err := spec.Variables[bpf.ProbeVarCapture].Set(level); err != nil {
 		return fmt.Errorf("set %s: %w", bpf.ProbeVarCapture, err)
 	}
-	return nil
+	return enforcement(spec, o)
+}
+
+func isGate(name string) bool {
+	_, session := sessionGates[name]
+	_, stray := strayGates[name]
+	return session || stray
 }
 
 // attachNetwork links the program called name when it is one of the network's. It reports false for others.

@@ -50,6 +50,7 @@ type reacher struct {
 	denied  map[string]*decidedRecord // hosts the policy did not let through
 	tunnels map[string]bool           // local addresses of connections that were tunnelled
 	hello   map[string]*helloRecord   // by local and remote address
+	refused map[string]bool           // what enforcement refused, by process and remote address
 	told    map[reachKey]int
 }
 
@@ -63,7 +64,7 @@ type reachKey struct {
 // network says where every connection of the session went, and finds those that went past the proxy.
 func (v *judge) network() {
 	r := &reacher{judge: v, policy: v.policy(), denied: make(map[string]*decidedRecord), tunnels: make(map[string]bool),
-		hello: make(map[string]*helloRecord), told: make(map[reachKey]int)}
+		hello: make(map[string]*helloRecord), refused: make(map[string]bool), told: make(map[reachKey]int)}
 	n := &v.facts.net
 	v.reach = &Network{Classes: make(map[string]int)}
 	if r.policy != nil {
@@ -85,6 +86,9 @@ func (v *judge) network() {
 		if k := h.Local + " " + h.Remote; r.hello[k] == nil {
 			r.hello[k] = h
 		}
+	}
+	for i := range n.refused {
+		r.refused[n.refused[i].proc.String()+" "+n.refused[i].Remote] = true
 	}
 	for i := range v.facts.connects {
 		r.connect(&v.facts.connects[i])
@@ -138,7 +142,7 @@ func local(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() }
 
 func (r *reacher) class(c *connectRecord, to netip.AddrPort, failed bool) string {
 	switch {
-	case c.Error == "EPERM" && r.policy != nil && r.policy.Enforce != nil:
+	case r.policy != nil && r.policy.Enforce != nil && (c.Error == "EPERM" || r.refused[c.proc.String()+" "+to.String()]):
 		return "refused"
 	case to == r.proxy:
 		if r.tunnels[c.Local] {
@@ -274,7 +278,7 @@ func (r *reacher) tell(it *item, f Finding, remote string, seq uint64) {
 func (r *reacher) refusals() {
 	for i := range r.facts.net.refused {
 		x := &r.facts.net.refused[i]
-		if x.How != "connect" { // those are connects of their own, with EPERM
+		if x.How == "packet" || x.How == "socket" { // the others are connects of their own
 			r.reach.count("refused", int(max(x.Count, 1)))
 		}
 		o := r.cast.ownerOf(x.proc)
@@ -282,6 +286,9 @@ func (r *reacher) refusals() {
 			continue
 		}
 		it, _ := r.account(o)
+		if x.proc.IsZero() {
+			it = nil
+		}
 		what := "a connection to " + x.Remote
 		switch x.How {
 		case "send", "packet":

@@ -108,8 +108,13 @@ func TestNetworkClasses(t *testing.T) {
 			p.do(&event.NetRefused{Family: "inet", Proto: "tcp", Remote: site, How: "connect", Count: 1})
 			p.do(connectTo(site, self, "EPERM"))
 		}},
-		{"a packet refused", "refused", "i:net-bypass/refused", enforced, func(p *proc) {
+		{"a datagram refused", "refused", "i:net-bypass/refused", enforced, func(p *proc) {
 			p.do(&event.NetRefused{Family: "inet", Proto: "udp", Remote: site, How: "send", Count: 1})
+			p.do(&event.NetConnect{Family: "inet", Proto: "udp", Remote: site, Count: 1, Marks: []string{"no-result"}})
+			p.do(&event.NetRefused{Family: "inet", Proto: "udp", Remote: site, How: "send", Count: 100, Repeats: true})
+		}},
+		{"a packet refused", "refused", "i:net-bypass/refused", enforced, func(p *proc) {
+			p.l.add(nil, &event.NetRefused{Family: "inet", Proto: "132", Remote: site, How: "packet", Count: 1})
 		}},
 		{"not refused", "bypass", "d:net-bypass/past-enforcement", enforced, func(p *proc) { p.do(connectTo(site, self, "")) }},
 		{"handed in", "", "w:net-bypass/inherited", nil, func(p *proc) { p.l.add(&p.key, &event.NetInherited{FD: 7, Family: "inet", Proto: "tcp", Remote: site}) }},

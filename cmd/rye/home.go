@@ -69,7 +69,7 @@ func (h *home) trusted() []string {
 // random bytes.
 func newSessionID(now time.Time) string {
 	var b [4]byte
-	rand.Read(b[2:]) // never fails (crypto/rand)
+	rand.Read(b[2:])                                                 // never fails (crypto/rand)
 	binary.BigEndian.PutUint16(b[:], uint16(now.Nanosecond()/15259)) // 10^9/2^16, rounded up
 	return now.UTC().Format("20060102-150405-") + hex.EncodeToString(b[:])
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/loader"
 	"github.com/ryehq/rye/policy"
 	"github.com/ryehq/rye/proxy"
 )
@@ -30,10 +31,16 @@ import (
 type netConfig struct {
 	proxy   bool
 	capture string
+	enforce bool
+	ports   []uint
+	dns     string
 }
 
 func (c *netConfig) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.proxy, "proxy", false, "give the command rye's proxy and CA: requests to model providers are judged by the policy and recorded")
+	f.BoolVar(&c.enforce, "enforce", false, "let the kernel refuse every connection but those to the proxy, name servers and allowed ports; implies --proxy")
+	f.UintSliceVar(&c.ports, "allow-port", nil, "`PORT` on loopback that --enforce lets the command reach; may be given again")
+	f.StringVar(&c.dns, "allow-dns", loader.DNSSystem, "name servers that --enforce lets the command ask: none, system (those of resolv.conf), all")
 	f.StringVar(&c.capture, "capture", "headers", "packets to copy: none, headers (of a socket's first packets, and whole what carries host names), full")
 }
 
@@ -66,7 +73,7 @@ type network struct {
 // recording, which a command can do without, a proxy that was asked for and cannot be had is an error:
 // nothing then runs past it by accident.
 func startNetwork(c netConfig, session string) (*network, error) {
-	if !c.proxy {
+	if !c.proxy && !c.enforce {
 		return nil, nil
 	}
 	h, err := openHome()
@@ -163,13 +170,16 @@ func (n *network) environ() []string {
 }
 
 // begin is the session's first word about its network.
-func (n *network) begin(now uint64) []event.Event {
-	if n == nil {
-		return nil
+func (n *network) begin(now uint64, handed []event.NetInherited) (out []event.Event) {
+	if n != nil {
+		about := n.about
+		out = append(out, event.New(now, nil, &about))
+		n.watch.Go(n.watchPolicy)
 	}
-	about := n.about
-	n.watch.Go(n.watchPolicy)
-	return []event.Event{event.New(now, nil, &about)}
+	for i := range handed {
+		out = append(out, event.New(now, nil, &handed[i]))
+	}
+	return out
 }
 
 // close ends the proxy. When it returns, every exchange has its event.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/loader"
 	"github.com/ryehq/rye/verify"
 	"github.com/ryehq/rye/wrapper"
 )
@@ -31,6 +32,10 @@ func run(c wrapConfig) (int, error) {
 		return 0, err
 	}
 
+	handed, err := inherited(c.net.enforce) // first: what is opened from here on is rye's own
+	if err != nil {
+		return 0, err
+	}
 	capture, err := captureOf(c.net.capture)
 	if err != nil {
 		return 0, err
@@ -42,9 +47,17 @@ func run(c wrapConfig) (int, error) {
 	defer nw.close()
 
 	// The kernel witness comes first: nothing of the command runs unseen.
-	obs := startObserver(id, capture)
+	gates, err := nw.gates(c.net)
+	if err != nil {
+		return 0, err
+	}
+	obs := startObserver(id, loader.Options{Capture: capture, Enforce: gates})
 	defer obs.close()
 	warnObserver(os.Stderr, obs)
+	if err := nw.enforced(c.net, obs); err != nil {
+		obs.remove(nil)
+		return 0, err
+	}
 
 	book := openBook(c, id) // ledger, recording and index; usable, and silent, when they could not be made
 	defer book.close()
@@ -66,7 +79,7 @@ func run(c wrapConfig) (int, error) {
 		obs.drain()
 		return 0, err
 	}
-	w.begin(began, start, obs.about, sess, nw.begin(began)) // session.start, observer.attached, then everything that was held back
+	w.begin(began, start, obs.about, sess, nw.begin(began, handed)) // session.start, observer.attached, then everything that was held back
 	packets := startCapture(obs, book, w, began)
 	stop := w.background() // renews checkpoints, follows transcripts
 	before := ownCPU()
