@@ -29,6 +29,7 @@ enum event_type {
 	EVENT_CGROUP,
 	EVENT_PATHOP,
 	EVENT_ESCAPE,
+	EVENT_REFUSED,
 	EVENT_TYPE_MAX,
 };
 
@@ -194,6 +195,19 @@ struct escape_event {
 	__u64 arg[4]; /* system call arguments, meaning by what */
 };
 
+enum refused_how { REFUSED_CONNECT, REFUSED_SEND, REFUSED_SOCKET, REFUSED_PACKET };
+
+struct refused_event {
+	struct event_header h; /* h.proc: who asked; for a packet, who made the socket, 0 when that is not known */
+	__u8 remote[16];       /* IPv4 as ::ffff:a.b.c.d */
+	__u16 remote_port;     /* host byte order */
+	__u16 local_port;
+	__u16 family;
+	__u16 sock_type;
+	__u32 protocol;
+	enum refused_how how;
+};
+
 union event {
 	struct event_header header; /* first: this is the member Go sees */
 	struct fork_event fork;
@@ -206,6 +220,7 @@ union event {
 	struct cgroup_event cgroup;
 	struct pathop_event pathop;
 	struct escape_event escape;
+	struct refused_event refused;
 };
 
 /* Opens are counted per process, object and access. */
@@ -248,5 +263,6 @@ _Static_assert(sizeof(struct ipc_event) == 112, "layout");
 _Static_assert(sizeof(struct cgroup_event) == 80, "layout");
 _Static_assert(sizeof(struct pathop_event) == 88, "layout");
 _Static_assert(sizeof(struct escape_event) == 88, "layout");
+_Static_assert(sizeof(struct refused_event) == 80, "layout");
 _Static_assert(sizeof(struct repeat_key) == 40, "layout");
 #endif

@@ -24,6 +24,7 @@ func TestLayout(t *testing.T) {
 		"event_header": ProbeEventHeader{}, "fork_event": ProbeForkEvent{}, "exec_event": ProbeExecEvent{}, "exec_failed_event": ProbeExecFailedEvent{},
 		"exit_event": ProbeExitEvent{}, "open_event": ProbeOpenEvent{}, "connect_event": ProbeConnectEvent{}, "ipc_event": ProbeIpcEvent{},
 		"cgroup_event": ProbeCgroupEvent{}, "pathop_event": ProbePathopEvent{}, "escape_event": ProbeEscapeEvent{},
+		"refused_event": ProbeRefusedEvent{},
 	}
 	if len(union.Members) != len(inGo) {
 		t.Errorf("the union has %d members, Go has %d types", len(union.Members), len(inGo))

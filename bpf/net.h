@@ -213,7 +213,7 @@ static __noinline int unix_record(struct task_struct *task, struct sock *peer, s
 	if (receiver) {
 		current_key(task, &k.proc);
 		k.lo = receiver;
-		k.access = 1 << 29;
+		k.access = 1 << 28;
 		if (counted(&k))
 			return 0;
 	}

@@ -122,7 +122,8 @@ const (
 	ProbeEventTypeEVENT_CGROUP      ProbeEventType = 9
 	ProbeEventTypeEVENT_PATHOP      ProbeEventType = 10
 	ProbeEventTypeEVENT_ESCAPE      ProbeEventType = 11
-	ProbeEventTypeEVENT_TYPE_MAX    ProbeEventType = 12
+	ProbeEventTypeEVENT_REFUSED     ProbeEventType = 12
+	ProbeEventTypeEVENT_TYPE_MAX    ProbeEventType = 13
 )
 
 type ProbeExecEvent struct {
@@ -217,6 +218,17 @@ type ProbeOpenEvent struct {
 	Pad       uint32
 }
 
+type ProbePacketRecord struct {
+	_      structs.HostLayout
+	TimeNs uint64
+	Cookie uint64
+	Owner  ProbeProcKey
+	Len    uint32
+	Kept   uint32
+	Out    uint32
+	Pad    uint32
+}
+
 type ProbePathOp uint32
 
 const (
@@ -252,6 +264,27 @@ type ProbeProcKey struct {
 	Pad     uint32
 }
 
+type ProbeRefusedEvent struct {
+	_          structs.HostLayout
+	H          ProbeEventHeader
+	Remote     [16]uint8
+	RemotePort uint16
+	LocalPort  uint16
+	Family     uint16
+	SockType   uint16
+	Protocol   uint32
+	How        ProbeRefusedHow
+}
+
+type ProbeRefusedHow uint32
+
+const (
+	ProbeRefusedHowREFUSED_CONNECT ProbeRefusedHow = 0
+	ProbeRefusedHowREFUSED_SEND    ProbeRefusedHow = 1
+	ProbeRefusedHowREFUSED_SOCKET  ProbeRefusedHow = 2
+	ProbeRefusedHowREFUSED_PACKET  ProbeRefusedHow = 3
+)
+
 type ProbeRepeatCount struct {
 	_       structs.HostLayout
 	Repeats uint64
@@ -271,9 +304,14 @@ type ProbeRepeatKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	ProbeMapAllowedPorts             = "allowed_ports"
 	ProbeMapEvents                   = "events"
+	ProbeMapFlows                    = "flows"
 	ProbeMapMembers                  = "members"
+	ProbeMapNameServers              = "name_servers"
 	ProbeMapNotes                    = "notes"
+	ProbeMapOwners                   = "owners"
+	ProbeMapPackets                  = "packets"
 	ProbeMapRepeats                  = "repeats"
 	ProbeMapScratches                = "scratches"
 	ProbeMapStashes                  = "stashes"
@@ -283,6 +321,12 @@ const (
 	ProbeProgBeforeConnect6          = "before_connect6"
 	ProbeProgBeforeSendmsg4          = "before_sendmsg4"
 	ProbeProgBeforeSendmsg6          = "before_sendmsg6"
+	ProbeProgEnforceConnect4         = "enforce_connect4"
+	ProbeProgEnforceConnect6         = "enforce_connect6"
+	ProbeProgEnforcePacket           = "enforce_packet"
+	ProbeProgEnforceSendmsg4         = "enforce_sendmsg4"
+	ProbeProgEnforceSendmsg6         = "enforce_sendmsg6"
+	ProbeProgEnforceSocket           = "enforce_socket"
 	ProbeProgFentryFileReceive       = "fentry_file_receive"
 	ProbeProgFentryPathChmod         = "fentry_path_chmod"
 	ProbeProgFentryPathChown         = "fentry_path_chown"
@@ -328,11 +372,21 @@ const (
 	ProbeProgLsmSocketSendmsg        = "lsm_socket_sendmsg"
 	ProbeProgLsmUnixMaySend          = "lsm_unix_may_send"
 	ProbeProgLsmUnixStreamConnect    = "lsm_unix_stream_connect"
+	ProbeProgNoteSocket              = "note_socket"
 	ProbeProgOnCgroupAttach          = "on_cgroup_attach"
 	ProbeProgOnExec                  = "on_exec"
 	ProbeProgOnExit                  = "on_exit"
 	ProbeProgOnFork                  = "on_fork"
 	ProbeProgOnSysExit               = "on_sys_exit"
+	ProbeProgPacketIn                = "packet_in"
+	ProbeProgPacketOut               = "packet_out"
+	ProbeProgStrayConnect4           = "stray_connect4"
+	ProbeProgStrayConnect6           = "stray_connect6"
+	ProbeProgStraySendmsg4           = "stray_sendmsg4"
+	ProbeProgStraySendmsg6           = "stray_sendmsg6"
+	ProbeProgStraySocket             = "stray_socket"
+	ProbeVarCapture                  = "capture"
+	ProbeVarDnsAllowed               = "dns_allowed"
 	ProbeVarEmitted                  = "emitted"
 	ProbeVarHasAncestorHelper        = "has_ancestor_helper"
 	ProbeVarHasLoop                  = "has_loop"
@@ -341,6 +395,9 @@ const (
 	ProbeVarLost                     = "lost"
 	ProbeVarNamesHooked              = "names_hooked"
 	ProbeVarOpensHooked              = "opens_hooked"
+	ProbeVarPacketsCopied            = "packets_copied"
+	ProbeVarPacketsLost              = "packets_lost"
+	ProbeVarPacketsSeen              = "packets_seen"
 	ProbeVarSessionCgroup            = "session_cgroup"
 	ProbeVarSessionLevel             = "session_level"
 	ProbeVarSocketHooks              = "socket_hooks"
@@ -397,6 +454,12 @@ type ProbeProgramSpecs struct {
 	BeforeConnect6          *ebpf.ProgramSpec `ebpf:"before_connect6"`
 	BeforeSendmsg4          *ebpf.ProgramSpec `ebpf:"before_sendmsg4"`
 	BeforeSendmsg6          *ebpf.ProgramSpec `ebpf:"before_sendmsg6"`
+	EnforceConnect4         *ebpf.ProgramSpec `ebpf:"enforce_connect4"`
+	EnforceConnect6         *ebpf.ProgramSpec `ebpf:"enforce_connect6"`
+	EnforcePacket           *ebpf.ProgramSpec `ebpf:"enforce_packet"`
+	EnforceSendmsg4         *ebpf.ProgramSpec `ebpf:"enforce_sendmsg4"`
+	EnforceSendmsg6         *ebpf.ProgramSpec `ebpf:"enforce_sendmsg6"`
+	EnforceSocket           *ebpf.ProgramSpec `ebpf:"enforce_socket"`
 	FentryFileReceive       *ebpf.ProgramSpec `ebpf:"fentry_file_receive"`
 	FentryPathChmod         *ebpf.ProgramSpec `ebpf:"fentry_path_chmod"`
 	FentryPathChown         *ebpf.ProgramSpec `ebpf:"fentry_path_chown"`
@@ -442,29 +505,44 @@ type ProbeProgramSpecs struct {
 	LsmSocketSendmsg        *ebpf.ProgramSpec `ebpf:"lsm_socket_sendmsg"`
 	LsmUnixMaySend          *ebpf.ProgramSpec `ebpf:"lsm_unix_may_send"`
 	LsmUnixStreamConnect    *ebpf.ProgramSpec `ebpf:"lsm_unix_stream_connect"`
+	NoteSocket              *ebpf.ProgramSpec `ebpf:"note_socket"`
 	OnCgroupAttach          *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnExec                  *ebpf.ProgramSpec `ebpf:"on_exec"`
 	OnExit                  *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFork                  *ebpf.ProgramSpec `ebpf:"on_fork"`
 	OnSysExit               *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	PacketIn                *ebpf.ProgramSpec `ebpf:"packet_in"`
+	PacketOut               *ebpf.ProgramSpec `ebpf:"packet_out"`
+	StrayConnect4           *ebpf.ProgramSpec `ebpf:"stray_connect4"`
+	StrayConnect6           *ebpf.ProgramSpec `ebpf:"stray_connect6"`
+	StraySendmsg4           *ebpf.ProgramSpec `ebpf:"stray_sendmsg4"`
+	StraySendmsg6           *ebpf.ProgramSpec `ebpf:"stray_sendmsg6"`
+	StraySocket             *ebpf.ProgramSpec `ebpf:"stray_socket"`
 }
 
 // ProbeMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeMapSpecs struct {
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Members   *ebpf.MapSpec `ebpf:"members"`
-	Notes     *ebpf.MapSpec `ebpf:"notes"`
-	Repeats   *ebpf.MapSpec `ebpf:"repeats"`
-	Scratches *ebpf.MapSpec `ebpf:"scratches"`
-	Stashes   *ebpf.MapSpec `ebpf:"stashes"`
+	AllowedPorts *ebpf.MapSpec `ebpf:"allowed_ports"`
+	Events       *ebpf.MapSpec `ebpf:"events"`
+	Flows        *ebpf.MapSpec `ebpf:"flows"`
+	Members      *ebpf.MapSpec `ebpf:"members"`
+	NameServers  *ebpf.MapSpec `ebpf:"name_servers"`
+	Notes        *ebpf.MapSpec `ebpf:"notes"`
+	Owners       *ebpf.MapSpec `ebpf:"owners"`
+	Packets      *ebpf.MapSpec `ebpf:"packets"`
+	Repeats      *ebpf.MapSpec `ebpf:"repeats"`
+	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
+	Stashes      *ebpf.MapSpec `ebpf:"stashes"`
 }
 
 // ProbeVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeVariableSpecs struct {
+	Capture           *ebpf.VariableSpec `ebpf:"capture"`
+	DnsAllowed        *ebpf.VariableSpec `ebpf:"dns_allowed"`
 	Emitted           *ebpf.VariableSpec `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.VariableSpec `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.VariableSpec `ebpf:"has_loop"`
@@ -473,6 +551,9 @@ type ProbeVariableSpecs struct {
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
 	NamesHooked       *ebpf.VariableSpec `ebpf:"names_hooked"`
 	OpensHooked       *ebpf.VariableSpec `ebpf:"opens_hooked"`
+	PacketsCopied     *ebpf.VariableSpec `ebpf:"packets_copied"`
+	PacketsLost       *ebpf.VariableSpec `ebpf:"packets_lost"`
+	PacketsSeen       *ebpf.VariableSpec `ebpf:"packets_seen"`
 	SessionCgroup     *ebpf.VariableSpec `ebpf:"session_cgroup"`
 	SessionLevel      *ebpf.VariableSpec `ebpf:"session_level"`
 	SocketHooks       *ebpf.VariableSpec `ebpf:"socket_hooks"`
@@ -501,19 +582,29 @@ func (o *ProbeObjects) Close() error {
 //
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbeMaps struct {
-	Events    *ebpf.Map `ebpf:"events"`
-	Members   *ebpf.Map `ebpf:"members"`
-	Notes     *ebpf.Map `ebpf:"notes"`
-	Repeats   *ebpf.Map `ebpf:"repeats"`
-	Scratches *ebpf.Map `ebpf:"scratches"`
-	Stashes   *ebpf.Map `ebpf:"stashes"`
+	AllowedPorts *ebpf.Map `ebpf:"allowed_ports"`
+	Events       *ebpf.Map `ebpf:"events"`
+	Flows        *ebpf.Map `ebpf:"flows"`
+	Members      *ebpf.Map `ebpf:"members"`
+	NameServers  *ebpf.Map `ebpf:"name_servers"`
+	Notes        *ebpf.Map `ebpf:"notes"`
+	Owners       *ebpf.Map `ebpf:"owners"`
+	Packets      *ebpf.Map `ebpf:"packets"`
+	Repeats      *ebpf.Map `ebpf:"repeats"`
+	Scratches    *ebpf.Map `ebpf:"scratches"`
+	Stashes      *ebpf.Map `ebpf:"stashes"`
 }
 
 func (m *ProbeMaps) Close() error {
 	return _ProbeClose(
+		m.AllowedPorts,
 		m.Events,
+		m.Flows,
 		m.Members,
+		m.NameServers,
 		m.Notes,
+		m.Owners,
+		m.Packets,
 		m.Repeats,
 		m.Scratches,
 		m.Stashes,
@@ -524,6 +615,8 @@ func (m *ProbeMaps) Close() error {
 //
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbeVariables struct {
+	Capture           *ebpf.Variable `ebpf:"capture"`
+	DnsAllowed        *ebpf.Variable `ebpf:"dns_allowed"`
 	Emitted           *ebpf.Variable `ebpf:"emitted"`
 	HasAncestorHelper *ebpf.Variable `ebpf:"has_ancestor_helper"`
 	HasLoop           *ebpf.Variable `ebpf:"has_loop"`
@@ -532,6 +625,9 @@ type ProbeVariables struct {
 	Lost              *ebpf.Variable `ebpf:"lost"`
 	NamesHooked       *ebpf.Variable `ebpf:"names_hooked"`
 	OpensHooked       *ebpf.Variable `ebpf:"opens_hooked"`
+	PacketsCopied     *ebpf.Variable `ebpf:"packets_copied"`
+	PacketsLost       *ebpf.Variable `ebpf:"packets_lost"`
+	PacketsSeen       *ebpf.Variable `ebpf:"packets_seen"`
 	SessionCgroup     *ebpf.Variable `ebpf:"session_cgroup"`
 	SessionLevel      *ebpf.Variable `ebpf:"session_level"`
 	SocketHooks       *ebpf.Variable `ebpf:"socket_hooks"`
@@ -550,6 +646,12 @@ type ProbePrograms struct {
 	BeforeConnect6          *ebpf.Program `ebpf:"before_connect6"`
 	BeforeSendmsg4          *ebpf.Program `ebpf:"before_sendmsg4"`
 	BeforeSendmsg6          *ebpf.Program `ebpf:"before_sendmsg6"`
+	EnforceConnect4         *ebpf.Program `ebpf:"enforce_connect4"`
+	EnforceConnect6         *ebpf.Program `ebpf:"enforce_connect6"`
+	EnforcePacket           *ebpf.Program `ebpf:"enforce_packet"`
+	EnforceSendmsg4         *ebpf.Program `ebpf:"enforce_sendmsg4"`
+	EnforceSendmsg6         *ebpf.Program `ebpf:"enforce_sendmsg6"`
+	EnforceSocket           *ebpf.Program `ebpf:"enforce_socket"`
 	FentryFileReceive       *ebpf.Program `ebpf:"fentry_file_receive"`
 	FentryPathChmod         *ebpf.Program `ebpf:"fentry_path_chmod"`
 	FentryPathChown         *ebpf.Program `ebpf:"fentry_path_chown"`
@@ -595,11 +697,19 @@ type ProbePrograms struct {
 	LsmSocketSendmsg        *ebpf.Program `ebpf:"lsm_socket_sendmsg"`
 	LsmUnixMaySend          *ebpf.Program `ebpf:"lsm_unix_may_send"`
 	LsmUnixStreamConnect    *ebpf.Program `ebpf:"lsm_unix_stream_connect"`
+	NoteSocket              *ebpf.Program `ebpf:"note_socket"`
 	OnCgroupAttach          *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnExec                  *ebpf.Program `ebpf:"on_exec"`
 	OnExit                  *ebpf.Program `ebpf:"on_exit"`
 	OnFork                  *ebpf.Program `ebpf:"on_fork"`
 	OnSysExit               *ebpf.Program `ebpf:"on_sys_exit"`
+	PacketIn                *ebpf.Program `ebpf:"packet_in"`
+	PacketOut               *ebpf.Program `ebpf:"packet_out"`
+	StrayConnect4           *ebpf.Program `ebpf:"stray_connect4"`
+	StrayConnect6           *ebpf.Program `ebpf:"stray_connect6"`
+	StraySendmsg4           *ebpf.Program `ebpf:"stray_sendmsg4"`
+	StraySendmsg6           *ebpf.Program `ebpf:"stray_sendmsg6"`
+	StraySocket             *ebpf.Program `ebpf:"stray_socket"`
 }
 
 func (p *ProbePrograms) Close() error {
@@ -610,6 +720,12 @@ func (p *ProbePrograms) Close() error {
 		p.BeforeConnect6,
 		p.BeforeSendmsg4,
 		p.BeforeSendmsg6,
+		p.EnforceConnect4,
+		p.EnforceConnect6,
+		p.EnforcePacket,
+		p.EnforceSendmsg4,
+		p.EnforceSendmsg6,
+		p.EnforceSocket,
 		p.FentryFileReceive,
 		p.FentryPathChmod,
 		p.FentryPathChown,
@@ -655,11 +771,19 @@ func (p *ProbePrograms) Close() error {
 		p.LsmSocketSendmsg,
 		p.LsmUnixMaySend,
 		p.LsmUnixStreamConnect,
+		p.NoteSocket,
 		p.OnCgroupAttach,
 		p.OnExec,
 		p.OnExit,
 		p.OnFork,
 		p.OnSysExit,
+		p.PacketIn,
+		p.PacketOut,
+		p.StrayConnect4,
+		p.StrayConnect6,
+		p.StraySendmsg4,
+		p.StraySendmsg6,
+		p.StraySocket,
 	)
 }
 

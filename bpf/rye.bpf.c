@@ -9,6 +9,7 @@
  *   event.h    the records          task.h    membership         process.h  fork, exec, exit, cgroups
  *   emit.h     ring and loss        path.h    absolute paths     file.h     opens and names
  *   syscall.h  numbers              net.h     sockets            hook.h     what the upper tiers add
+ *   packet.h   first packets        enforce.h refusals
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -23,6 +24,8 @@
 #include "file.h"
 #include "process.h"
 #include "net.h"
+#include "packet.h"
+#include "enforce.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

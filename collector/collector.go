@@ -148,14 +148,15 @@ func (c *Collector) record(raw []byte) error {
 		b.Exe = c.exe[*e.Proc]
 	}
 	if key != (bpf.ProbeRepeatKey{}) {
-		keys := c.open[*e.Proc]
+		proc := procKey(key.Proc) // none for a packet whose socket's maker is not known
+		keys := c.open[proc]
 		if keys == nil {
 			keys = map[bpf.ProbeRepeatKey]event.Event{}
-			c.open[*e.Proc] = keys
+			c.open[proc] = keys
 		}
 		keys[key] = e
 		if len(keys) >= repeatsPerProcess {
-			if err := c.takeRepeats(*e.Proc); err != nil {
+			if err := c.takeRepeats(proc); err != nil {
 				return err
 			}
 		}
@@ -203,6 +204,10 @@ func repeated(first event.Event, n uint64) event.Event {
 		again.Count = n
 		again.Marks = append(append([]string(nil), again.Marks...), "repeats")
 		first.Body = &again
+	case *event.NetRefused:
+		again := *b
+		again.Count, again.Repeats = n, true
+		first.Body = &again
 	}
 	return first
 }
@@ -241,6 +246,8 @@ func TypeName(t bpf.ProbeEventType) string {
 		return "file.name"
 	case bpf.ProbeEventTypeEVENT_ESCAPE:
 		return string(event.TypeEscape)
+	case bpf.ProbeEventTypeEVENT_REFUSED:
+		return string(event.TypeNetRefused)
 	}
 	return "unknown"
 }

@@ -94,6 +94,11 @@ func Decode(raw []byte) (event.Event, bpf.ProbeRepeatKey, error) {
 		body, err = decodePathop(raw)
 	case bpf.ProbeEventTypeEVENT_ESCAPE:
 		body, err = decodeEscape(raw)
+	case bpf.ProbeEventTypeEVENT_REFUSED:
+		body, key, err = decodeRefused(raw)
+		if err == nil && h.Proc.Tgid == 0 {
+			return event.New(h.TimeNs, nil, body), key, nil
+		}
 	default:
 		return event.Event{}, none, fmt.Errorf("%w: type %d", ErrRecord, h.Type)
 	}

@@ -101,6 +101,15 @@ type ToolCall struct {
 	AskedTimeNS   uint64   `json:"asked_ns,omitempty"` // the transcript's own time, converted to boottime
 	File          string   `json:"file,omitempty"`     // evidence: transcript file
 	Offset        int64    `json:"offset,omitempty"`   // and byte offset of its line
+
+	// Where the source is api: the call as the model's own answer has it, read on its way through the proxy.
+	API             string `json:"api,omitempty"`              // anthropic, openai-responses, openai-chat, gemini
+	Request         string `json:"request,omitempty"`          // id of the proxy.decision whose answer it stood in
+	Arguments       string `json:"arguments,omitempty"`        // as the model wrote them, at most 64 KiB
+	ArgumentsBytes  uint64 `json:"arguments_bytes,omitempty"`  // their true length
+	ArgumentsSHA256 string `json:"arguments_sha256,omitempty"` // hex, of all of them
+	ArgumentsCut    bool   `json:"arguments_cut,omitempty"`    // what is kept is not all: too long, or a secret was cut out
+	Unfinished      bool   `json:"unfinished,omitempty"`       // the answer broke off before the call was complete
 }
 
 // ToolResult is how a call ended, as the assistant's own record tells it.

@@ -58,6 +58,16 @@ func newBody(t Type) Body {
 		return new(TurnContext)
 	case TypeRulesLoaded:
 		return new(RulesLoaded)
+	case TypePolicyApplied:
+		return new(PolicyApplied)
+	case TypeNetRefused:
+		return new(NetRefused)
+	case TypeNetInherited:
+		return new(NetInherited)
+	case TypeNetDNS:
+		return new(NetDNS)
+	case TypeNetTLSHello:
+		return new(NetTLSHello)
 	case TypeProxyDecision:
 		return new(ProxyDecision)
 	}

@@ -14,7 +14,8 @@ var allTypes = []Type{
 	TypeProcessExecFailed, TypeProcessExit, TypeProcessAdopted, TypeCgroupLeft, TypeFileOpen, TypeFileDelete,
 	TypeFileRename, TypeFileChange, TypeFileMap, TypeFileDigest, TypeNetConnect, TypeNetBind, TypeIPCConnect, "escape.ptrace",
 	TypeApprovalPrompted, TypeApprovalGranted, TypeApprovalDenied, TypeScreenUnreadable, TypeToolCall,
-	TypeToolResult, TypeTurnContext, TypeRulesLoaded, TypeProxyDecision,
+	TypeToolResult, TypeTurnContext, TypeRulesLoaded, TypeProxyDecision, TypePolicyApplied, TypeNetRefused, TypeNetInherited,
+	TypeNetDNS, TypeNetTLSHello,
 }
 
 // fill sets every field to something that is not its zero value.

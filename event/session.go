@@ -38,7 +38,17 @@ type SessionEnd struct {
 	DegradedBy []string `json:"degraded_by,omitempty"`
 	InputBytes uint64   `json:"input_bytes,omitempty"` // bytes the user typed
 	// RecordingSHA256 binds session.cast to the ledger; "" when there is no recording.
-	RecordingSHA256 string `json:"recording_sha256,omitempty"`
+	RecordingSHA256 string        `json:"recording_sha256,omitempty"`
+	Packets         *PacketTotals `json:"packets,omitempty"` // nil when none were copied
+}
+
+// PacketTotals is how much of the session's packets was copied, and binds the file of them to the ledger.
+type PacketTotals struct {
+	Seen   uint64 `json:"seen"`             // passed through the session's sockets
+	Copied uint64 `json:"copied"`           //
+	Lost   uint64 `json:"lost,omitempty"`   // were to be copied, and the ring was full
+	Left   uint64 `json:"left,omitempty"`   // were copied and found no room in the file
+	SHA256 string `json:"sha256,omitempty"` // hex, of packets.pcapng
 }
 
 // A Survivor is a session process that outlived the wrapped command and the wait for stragglers.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/toolcall"
 )
 
 // Claude Code transcripts: ~/.claude/projects/SLUG/SESSION.jsonl, sub-agents beside it. One line per content
@@ -97,32 +98,11 @@ func userShell(content string) (string, bool) {
 }
 
 func claudeCall(f *File, r *claudeRow, blk *claudeBlock, offset int64) event.Body {
-	c := &event.ToolCall{ID: blk.ID, Agent: "claude", Source: "transcript", Thread: f.thread, Subagent: r.AgentID, Tool: blk.Name, Kind: "other", CWD: r.CWD, File: f.Path, Offset: offset}
+	c := &event.ToolCall{ID: blk.ID, Agent: "claude", Source: "transcript", Thread: f.thread, Subagent: r.AgentID, CWD: r.CWD, File: f.Path, Offset: offset}
 	if r.IsSidechain && c.Subagent == "" {
 		c.Subagent = "sidechain"
 	}
-	var in struct {
-		Command      string `json:"command"`
-		Description  string `json:"description"`
-		NoSandbox    bool   `json:"dangerouslyDisableSandbox"`
-		FilePath     string `json:"file_path"`
-		NotebookPath string `json:"notebook_path"`
-		URL          string `json:"url"`
-	}
-	_ = json.Unmarshal(blk.Input, &in) // a tool's input may have any shape
-	switch blk.Name {
-	case "Bash":
-		c.Kind, c.Command, c.Justification, c.Escalated = "command", in.Command, in.Description, in.NoSandbox
-	case "Edit", "Write", "MultiEdit":
-		c.Kind, c.Paths = "edit", []string{in.FilePath}
-	case "NotebookEdit":
-		c.Kind, c.Paths = "edit", []string{in.NotebookPath}
-	case "WebFetch", "WebSearch":
-		c.Kind, c.Command = "fetch", in.URL
-	}
-	if strings.HasPrefix(blk.Name, "mcp__") {
-		c.Kind = "mcp"
-	}
+	toolcall.Describe(c, toolcall.Input{Name: blk.Name, Arguments: blk.Input})
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/toolcall"
 )
 
 // Codex rollouts: $CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl. Since 2025-09-10 a line is an envelope
@@ -214,79 +215,17 @@ func codexItemRow(f *File, p *codexPayload, at time.Time, offset int64) []Row {
 func codexCall(f *File, p *codexPayload, offset int64) event.Body {
 	c := &event.ToolCall{
 		ID: p.CallID, Agent: "codex", Source: "transcript", Thread: f.thread, ParentThread: f.parent, Subagent: f.agent,
-		Tool: p.Name, Kind: "other", File: f.Path, Offset: offset,
+		File: f.Path, Offset: offset,
 	}
+	in := toolcall.Input{Namespace: p.Namespace, Name: p.Name, Arguments: []byte(p.Arguments)}
 	if p.Type == "local_shell_call" && p.Action != nil {
-		c.Tool, c.Kind, c.Argv, c.CWD = "local_shell", "command", p.Action.Command, p.Action.WorkingDirectory
-		c.Command = codexText(c.Argv)
-		return c
+		in.Argv, in.CWD = append([]string{}, p.Action.Command...), p.Action.WorkingDirectory
 	}
-	if p.Namespace != "" && strings.HasPrefix(p.Namespace, "mcp__") {
-		c.Tool, c.Kind = p.Namespace+"__"+p.Name, "mcp"
-		return c
+	if p.Input != "" && p.Name == "apply_patch" {
+		in.Arguments = []byte(p.Input)
 	}
-	var a struct {
-		Cmd           string          `json:"cmd"`
-		Command       json.RawMessage `json:"command"`
-		Workdir       string          `json:"workdir"`
-		Permissions   string          `json:"sandbox_permissions"`
-		Escalated     bool            `json:"with_escalated_permissions"`
-		Justification string          `json:"justification"`
-		Chars         string          `json:"chars"`
-	}
-	_ = json.Unmarshal([]byte(p.Arguments), &a) // arguments the model made up need not be JSON
-	c.CWD, c.Justification = a.Workdir, a.Justification
-	c.Escalated = a.Escalated || a.Permissions == "require_escalated"
-	switch p.Name {
-	case "exec_command":
-		c.Kind, c.Command = "command", a.Cmd
-	case "shell_command":
-		c.Kind, c.Command = "command", rawText(a.Command)
-	case "shell", "container.exec", "local_shell":
-		c.Kind = "command"
-		if json.Unmarshal(a.Command, &c.Argv) == nil {
-			c.Command = codexText(c.Argv)
-		} else {
-			c.Command = rawText(a.Command)
-		}
-	case "write_stdin":
-		c.Kind, c.Command = "stdin", a.Chars
-	case "apply_patch":
-		c.Kind = "edit"
-		text := p.Input
-		if text == "" {
-			text = p.Arguments
-		}
-		c.Paths = patchPaths(text)
-	}
-	if strings.HasPrefix(p.Name, "mcp__") {
-		c.Kind = "mcp"
-	}
-	// A patch given to the shell is taken out before any shell runs.
-	if c.Kind == "command" && strings.HasPrefix(strings.TrimSpace(c.Command), "apply_patch ") {
-		c.Kind, c.Paths = "edit", patchPaths(c.Command)
-	}
+	toolcall.Describe(c, in)
 	return c
-}
-
-// codexText is what Codex shows of an argv: the script of a three word shell call, else the words.
-func codexText(argv []string) string {
-	if len(argv) == 3 && (argv[1] == "-lc" || argv[1] == "-c") {
-		return argv[2]
-	}
-	return strings.Join(argv, " ")
-}
-
-func patchPaths(patch string) []string {
-	var paths []string
-	for line := range strings.Lines(patch) {
-		for _, prefix := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
-			if rest, ok := strings.CutPrefix(line, prefix); ok {
-				paths = append(paths, strings.TrimRight(rest, "\r\n"))
-			}
-		}
-	}
-	return paths
 }
 
 func codexOutputText(b json.RawMessage) string {

@@ -27,6 +27,8 @@ type Options struct {
 	CgroupPath  string // for the socket hooks
 	RingBytes   uint32 // size of the ring buffer, a power of two; 0 for the default
 	Tier        Tier   // "" for the best that is here
+	Capture     string // CaptureNone, CaptureHeaders, CaptureFull
+	Enforce     *Enforce
 	// Roots are processes that belong from the start (used without a cgroup, and for adoption).
 	Roots []uint32
 }
@@ -107,6 +109,10 @@ func Load(o Options) (*Probes, error) {
 		}
 	}
 
+	if err := network(spec, o); err != nil {
+		return nil, err
+	}
+
 	p := &Probes{ring: ring, tier: tier}
 	var last error
 	// One program that a kernel refuses must not cost the others: drop it, note the gap, try again.
@@ -172,6 +178,9 @@ func (p *Probes) refuses(spec *ebpf.CollectionSpec, name string, err error) bool
 // Attach links the programs. A required hook that cannot be attached is an error; another is a gap.
 func (p *Probes) Attach(o Options) error {
 	for name, prog := range p.coll.Programs {
+		if isGate(name) {
+			continue // see Enforce
+		}
 		var l link.Link
 		var err error
 		if at, ok := socketHooks[name]; ok {
@@ -180,7 +189,7 @@ func (p *Probes) Attach(o Options) error {
 				continue
 			}
 			l, err = link.AttachCgroup(link.CgroupOptions{Path: o.CgroupPath, Attach: at, Program: prog})
-		} else {
+		} else if l, ok, err = p.attachNetwork(name, prog, o); !ok {
 			l, err = attachHook(name, prog)
 		}
 		if err != nil {
@@ -193,6 +202,7 @@ func (p *Probes) Attach(o Options) error {
 		p.links = append(p.links, l)
 		p.hooks = append(p.hooks, name)
 	}
+	p.networkGaps(o)
 	slices.Sort(p.hooks)
 	return p.announce()
 }
@@ -203,6 +213,12 @@ func whatFor(hook string) string {
 		return "destinations of failed, non-blocking and TCP Fast Open connects come from the socket or from user memory"
 	case bpf.ProbeProgBeforeSendmsg4, bpf.ProbeProgBeforeSendmsg6:
 		return "datagrams sent without connect"
+	case bpf.ProbeProgEnforceConnect4, bpf.ProbeProgEnforceConnect6, bpf.ProbeProgEnforceSendmsg4, bpf.ProbeProgEnforceSendmsg6,
+		bpf.ProbeProgEnforceSocket, bpf.ProbeProgEnforcePacket, bpf.ProbeProgStrayConnect4, bpf.ProbeProgStrayConnect6,
+		bpf.ProbeProgStraySendmsg4, bpf.ProbeProgStraySendmsg6, bpf.ProbeProgStraySocket:
+		return "refusals"
+	case bpf.ProbeProgPacketIn, bpf.ProbeProgPacketOut, bpf.ProbeProgNoteSocket:
+		return packetGap
 	case bpf.ProbeProgOnCgroupAttach:
 		return "moves between cgroups"
 	}

@@ -3,6 +3,9 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/ryehq/rye/policy/content"
 )
 
 const blockSize = 64 << 10 // bodies are scanned in blocks at fixed positions, so that pieces do not matter
@@ -11,14 +14,18 @@ const blockSize = 64 << 10 // bodies are scanned in blocks at fixed positions, s
 type Evaluator struct {
 	b      *Bundle
 	facts  facts
-	decode *decoder
-	buf    []byte // the block being filled; its first carry bytes were scanned for all but long matches
-	from   int    // in buf: where the next scan begins
-	fresh  int    // in buf: first byte that the JSON scanner and patterns have not seen
+	decode *content.Decoder
+	whole  *[blockSize]byte // what buf is a part of
+	buf    []byte           // the block being filled; its first carry bytes were scanned for all but long matches
+	from   int              // in buf: where the next scan begins
+	fresh  int              // in buf: first byte that the JSON scanner and patterns have not seen
 	json   jsonScanner
-	feeds  []*feed
+	feeds  []*content.Feed
 	closed bool
 }
+
+// blocks are used again: most bodies are far smaller than one.
+var blocks = sync.Pool{New: func() any { return new([blockSize]byte) }}
 
 // facts are what rules ask about.
 type facts struct {
@@ -65,13 +72,13 @@ func NewEvaluator(b *Bundle, head Head) *Evaluator {
 	if !b.needs.body {
 		return e
 	}
-	e.decode = newDecoder(f.header["content-encoding"], e.take)
+	e.decode = content.NewDecoder(f.header["content-encoding"], e.take)
 	for _, r := range b.Rules {
 		for _, p := range r.when.patterns {
 			at := len(f.matched)
 			f.matched = append(f.matched, false)
-			e.feeds = append(e.feeds, newFeed(func(in *feed) {
-				f.matched[at] = p.MatchReader(runes{in})
+			e.feeds = append(e.feeds, content.NewFeed(func(in *content.Feed) {
+				f.matched[at] = p.MatchReader(content.Runes{Feed: in})
 			}))
 		}
 	}
@@ -83,7 +90,7 @@ func NewEvaluator(b *Bundle, head Head) *Evaluator {
 func (e *Evaluator) Write(p []byte) (int, error) {
 	e.facts.wire += int64(len(p))
 	if e.decode != nil {
-		e.decode.write(p)
+		e.decode.Write(p)
 	} else {
 		e.facts.size += int64(len(p))
 	}
@@ -94,28 +101,29 @@ func (e *Evaluator) Write(p []byte) (int, error) {
 func (e *Evaluator) take(p []byte) {
 	e.facts.size += int64(len(p))
 	if e.buf == nil {
-		e.buf = make([]byte, 0, blockSize)
+		e.whole = blocks.Get().(*[blockSize]byte)
+		e.buf = e.whole[:0]
 	}
 	for len(p) > 0 {
 		n := min(len(p), cap(e.buf)-len(e.buf))
 		e.buf = append(e.buf, p[:n]...)
 		p = p[n:]
 		if len(e.buf) == cap(e.buf) {
-			e.block(false)
+			e.scan(false)
 		}
 	}
 }
 
-// block scans the buffer and keeps of it what a match that is not complete may need: the last bytes, and
+// scan looks through the buffer and keeps of it what a match that is not complete may need: the last bytes, and
 // two before them that say whether a word begins there.
-func (e *Evaluator) block(last bool) {
+func (e *Evaluator) scan(last bool) {
 	fresh := e.buf[e.fresh:]
 	if e.b.needs.json {
 		e.json.write(fresh)
 	}
 	for _, f := range e.feeds {
-		if !f.done {
-			f.write(fresh)
+		if !f.Done() {
+			f.Write(fresh)
 		}
 	}
 	to := len(e.buf)
@@ -133,14 +141,18 @@ func (e *Evaluator) Close() Decision {
 	if !e.closed {
 		e.closed = true
 		if e.decode != nil {
-			e.facts.unread = e.decode.close()
+			e.facts.unread = e.decode.Close()
 			if e.facts.wire == 0 {
 				e.facts.unread = "" // no body: there was nothing to decode
 			}
-			e.block(true)
+			e.scan(true)
+			if e.whole != nil {
+				blocks.Put(e.whole)
+				e.whole, e.buf = nil, nil
+			}
 		}
 		for _, f := range e.feeds {
-			f.close()
+			f.Close()
 		}
 		e.facts.models = append(e.facts.models, e.json.models...)
 		e.facts.tools, e.facts.over = e.json.tools, e.json.over

@@ -10,6 +10,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ryehq/rye/policy/content"
 )
 
 func mustParse(t testing.TB, text string) *Bundle {
@@ -221,8 +223,8 @@ func TestCompressed(t *testing.T) {
 	if d := judge("lzma", plain); d.Action != Deny || d.Unjudged == "" {
 		t.Errorf("unknown encoding: %+v", d)
 	}
-	bomb := encode(t, "gzip", make([]byte, maxDecoded+1))
-	if d := judge("gzip", bomb); d.Action != Deny || !strings.Contains(d.Unjudged, errBomb.Error()) {
+	bomb := encode(t, "gzip", make([]byte, content.MaxDecoded+1))
+	if d := judge("gzip", bomb); d.Action != Deny || !strings.Contains(d.Unjudged, content.ErrTooMuch.Error()) {
 		t.Errorf("bomb: %+v", d)
 	}
 	allow := mustParse(t, one("allow", "{body_contains: padding}"))

@@ -1,6 +1,9 @@
 package policy
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
 
 // A detector finds one kind of secret: a literal beginning and a check of what follows it. Only a kind
 // is ever reported, never the bytes.
@@ -97,12 +100,55 @@ func contains(list []string, s string) bool {
 
 // SecretsIn names the kinds of secrets in b.
 func SecretsIn(b []byte) []string {
+	s := secretScanner()
+	f := facts{scan: s, found: make([]bool, len(s.needles))}
+	s.scan(b, 0, len(b), f.found)
+	return f.secretsFound()
+}
+
+var secretScanner = sync.OnceValue(func() *scanner {
 	var needles []needle
 	for _, d := range detectors() {
 		needles = append(needles, needle{text: []byte(d.prefix), secret: &d})
 	}
 	s := newScanner(needles)
-	f := facts{scan: &s, found: make([]bool, len(needles))}
-	s.scan(b, 0, len(b), f.found)
-	return f.secretsFound()
+	return &s
+})
+
+// WithoutSecrets replaces each secret in s, and whatever is joined to it without white space or a quote, by its
+// kind. Of a private key, which has lines, everything from its header on goes. It reports whether there was one.
+func WithoutSecrets(s string) (string, bool) {
+	if len(SecretsIn([]byte(s))) == 0 {
+		return s, false
+	}
+	b := []byte(s)
+	sc := secretScanner()
+	var out []byte
+	from := 0
+	for at := 0; at < len(b); at++ {
+		for i := range sc.needles {
+			n := &sc.needles[i]
+			if !sc.matches(b, at, n) {
+				continue
+			}
+			start := at
+			for start > from && joined(b[start-1]) {
+				start--
+			}
+			end := at + len(n.text)
+			for end < len(b) && joined(b[end]) {
+				end++
+			}
+			if n.secret.kind == "private_key" {
+				end = len(b)
+			}
+			out = append(append(out, b[from:start]...), "[cut: "+n.secret.kind+"]"...)
+			from, at = end, end-1
+			break
+		}
+	}
+	return string(append(out, b[from:]...)), true
 }
+
+// joined reports whether c may be part of a secret's word.
+func joined(c byte) bool { return base64Char(c) || c == '-' || c == '_' || c == '=' || c == '.' }

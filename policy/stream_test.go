@@ -119,12 +119,12 @@ func TestBoundedMemory(t *testing.T) {
 			e.Write(piece)
 		}
 	})
+	if cap(e.buf) != blockSize {
+		t.Errorf("buffer of %d", cap(e.buf))
+	}
 	e.Close()
 	if grown > small {
 		t.Errorf("%v allocations for 2.4 MB more, %v for all of a small body", grown, small)
-	}
-	if cap(e.buf) != blockSize {
-		t.Errorf("buffer of %d", cap(e.buf))
 	}
 }
 

@@ -1,14 +1,9 @@
 package proxy
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -116,60 +111,5 @@ func TestNodeFetch(t *testing.T) {
 	}
 	if d := l.decision(1); d.Decision != "deny" || strings.Contains(l.ledger()+l.reached(), planted) {
 		t.Errorf("%+v", d)
-	}
-}
-
-// Behind a proxy of the company's, both opened connections and tunnels go through it.
-func TestUpstreamProxy(t *testing.T) {
-	var asked atomic.Int64
-	var auth atomic.Value
-	var behind *lab
-	company := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodConnect {
-			http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
-			return
-		}
-		asked.Add(1)
-		auth.Store(r.Header.Get("Proxy-Authorization"))
-		up, err := toOrigin{behind.origin.Listener.Addr().String()}.DialContext(r.Context(), "tcp", "")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer up.Close()
-		conn, err := hijack(w)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
-		done := make(chan struct{})
-		go func() { pass(up, conn); close(done) }()
-		pass(conn, up)
-		<-done
-	}))
-	defer company.Close()
-	behind = newLab(t, bundle, nil, func(c *Config) {
-		c.Dialer = toOrigin{company.Listener.Addr().String()}
-		c.Upstream = func(*url.URL) (*url.URL, error) { return url.Parse("http://me:pass@company.test:3128") }
-	})
-	for i, u := range []string{"https://model.test/", "https://other.test/"} {
-		client := behind.client(false)
-		client.Transport.(*http.Transport).DisableKeepAlives = true // a tunnel ends with its request
-		res, err := client.Get(u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := io.ReadAll(res.Body); err != nil || string(b) != "answer to " {
-			t.Errorf("%s: %q %v", u, b, err)
-		}
-		if asked.Load() != int64(i+1) || auth.Load() != "Basic bWU6cGFzcw==" {
-			t.Errorf("%s: asked %d times, %v", u, asked.Load(), auth.Load())
-		}
-	}
-	behind.decision(1)
-	if strings.Contains(behind.ledger(), "pass") {
-		t.Errorf("the upstream proxy's password is recorded: %s", behind.ledger())
 	}
 }

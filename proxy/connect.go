@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -35,6 +34,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	defer x.finish()
 	x.ev.Tunnel = true
 	x.decided(policy.Decide(p.c.Bundle(), policy.Request{Head: policy.Head{Method: r.Method, Host: r.Host, Header: r.Header}}))
+	x.ask(r)
 	if x.ev.Decision != string(policy.Allow) {
 		x.refuse(w, http.StatusForbidden)
 		return
@@ -190,49 +190,3 @@ func (o *openedConns) Accept() (net.Conn, error) {
 
 func (o *openedConns) Close() error   { o.once.Do(func() { close(o.done) }); return nil }
 func (o *openedConns) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-
-// dialTunnel connects to a host, through the upstream proxy where one is configured.
-func (p *Proxy) dialTunnel(ctx context.Context, target string) (net.Conn, error) {
-	via, err := p.c.Upstream(&url.URL{Scheme: "https", Host: target})
-	if err != nil {
-		return nil, fmt.Errorf("choose upstream proxy: %w", err)
-	}
-	if via == nil {
-		return p.c.Dialer.DialContext(ctx, "tcp", target)
-	}
-	if via.Scheme != "http" {
-		return nil, fmt.Errorf("upstream proxy of scheme %q is not supported for tunnels", via.Scheme)
-	}
-	addr := via.Host
-	if via.Port() == "" {
-		addr = net.JoinHostPort(via.Hostname(), "80")
-	}
-	conn, err := p.c.Dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: http.Header{}}
-	if via.User != nil {
-		password, _ := via.User.Password()
-		auth := &http.Request{Header: http.Header{}}
-		auth.SetBasicAuth(via.User.Username(), password)
-		req.Header.Set("Proxy-Authorization", auth.Header.Get("Authorization"))
-	}
-	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	r := bufio.NewReader(conn)
-	if err := req.Write(conn); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("ask upstream proxy: %w", err)
-	}
-	res, err := http.ReadResponse(r, req)
-	if err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("ask upstream proxy: %w", err)
-	}
-	if res.StatusCode != http.StatusOK {
-		conn.Close()
-		return nil, fmt.Errorf("upstream proxy answers %d", res.StatusCode)
-	}
-	conn.SetDeadline(time.Time{})
-	return &clientConn{Conn: conn, r: r}, nil
-}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,24 +10,30 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/ryehq/rye/policy"
 )
 
 // exchange judges one request and, if it is allowed, passes it on and its answer back.
-func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, scheme, target string) {
-	x := p.begin(r, target)
+func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, way route) {
+	x := p.begin(r, way.target)
+	x.ev.Shim = way.shim
 	defer x.finish()
-	if !sameHost(r.Host, target, scheme) {
+	if way.host == "" && !sameHost(r.Host, way.target, way.scheme) {
 		// The policy judges by host, and so must the server: not one name outside and another inside.
 		x.refusedByProxy("the request is for another host than its connection")
 		x.refuse(w, http.StatusMisdirectedRequest)
 		return
 	}
-	e := policy.NewEvaluator(p.c.Bundle(), policy.Head{Method: r.Method, Host: target, Path: r.URL.EscapedPath(), Header: r.Header})
+	e := policy.NewEvaluator(p.c.Bundle(), policy.Head{Method: r.Method, Host: way.target, Path: r.URL.EscapedPath(), Header: r.Header})
 	body, err := p.hold(r, x, e)
-	defer p.held.Add(-int64(cap(body)))
+	defer body.release()
 	x.decided(e.Close())
+	if err == nil {
+		x.ask(r)
+	}
 	switch {
 	case errors.Is(err, errTooLarge) && x.ev.Decision == string(policy.Allow):
 		x.refusedByProxy("the body is larger than is held for judging")
@@ -38,18 +43,26 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, scheme, target 
 		x.refusedByProxy("too much is being judged at the moment")
 		x.refuse(w, http.StatusServiceUnavailable)
 		return
+	case errors.Is(err, errSpool):
+		x.ev.Error = "spool"
+		x.refusedByProxy("the body cannot be kept while it is judged")
+		x.refuse(w, http.StatusInsufficientStorage)
+		return
 	case err != nil && !errors.Is(err, errTooLarge):
 		x.ev.Error = "client-gone"
 		panic(http.ErrAbortHandler)
 	case x.ev.Decision != string(policy.Allow):
 		x.refuse(w, http.StatusForbidden)
 		return
+	case strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		x.upgraded(w, r, way)
+		return
 	case r.Header.Get("Upgrade") != "":
-		x.refusedByProxy("what passes on an upgraded connection (a web socket) could not be judged")
+		x.refusedByProxy("what passes on a connection upgraded to another protocol could not be judged")
 		x.refuse(w, http.StatusForbidden)
 		return
 	}
-	out := outgoing(r, scheme, target, body)
+	out := outgoing(r, way, body)
 	res, err := p.transport.RoundTrip(out)
 	if err != nil {
 		if r.Context().Err() != nil {
@@ -60,7 +73,11 @@ func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, scheme, target 
 		return
 	}
 	defer res.Body.Close()
-	x.passBack(w, res)
+	var copied *asked
+	if way.opened {
+		copied = x.newAsked(agentOf(r.Header), res.Header.Values("Content-Encoding"))
+	}
+	x.passBack(w, res, copied)
 }
 
 // refusedByProxy is a refusal that no rule made.
@@ -71,62 +88,36 @@ func (x *record) refusedByProxy(reason string) {
 	}
 }
 
-var (
-	errTooLarge = errors.New("body too large to hold")
-	errTooMuch  = errors.New("too much held")
-)
-
-// hold reads the whole body, past the evaluator, before anything is sent on. What is returned is counted
-// in p.held by its capacity.
-func (p *Proxy) hold(r *http.Request, x *record, e *policy.Evaluator) ([]byte, error) {
+// hold reads the whole body, past the evaluator, before anything is sent on.
+func (p *Proxy) hold(r *http.Request, x *record, e *policy.Evaluator) (*spool, error) {
+	body := &spool{p: p}
 	sum := sha256.New()
-	defer func() { x.ev.RequestSHA256 = hex.EncodeToString(sum.Sum(nil)) }()
-	var body []byte
-	for {
-		if len(body) == cap(body) {
-			grown := max(int64(cap(body))*2, 32<<10)
-			if n := r.ContentLength + 1; body == nil && n > grown && n <= p.c.MaxBody {
-				grown = n // one more, to meet the end without growing
-			}
-			if p.held.Add(grown-int64(cap(body))) > p.c.MaxHeld {
-				p.held.Add(int64(cap(body)) - grown)
-				x.ev.RequestCut = true
-				return body, errTooMuch
-			}
-			next := make([]byte, len(body), grown)
-			copy(next, body)
-			body = next
-		}
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		piece := body[len(body) : len(body)+n]
-		body = body[:len(body)+n]
-		sum.Write(piece)
-		e.Write(piece)
-		x.ev.RequestBytes += uint64(n)
-		if err == io.EOF {
-			return body, nil
-		}
-		if err != nil {
-			x.ev.RequestCut = true
-			return body, err
-		}
-		if int64(len(body)) > p.c.MaxBody {
-			x.ev.RequestCut = true
-			return body, errTooLarge
-		}
+	var err error
+	if r.Body != http.NoBody {
+		err = body.fill(r.Body, r.ContentLength, func(piece []byte) {
+			sum.Write(piece)
+			e.Write(piece)
+			x.ev.RequestBytes += uint64(len(piece))
+		})
 	}
+	x.ev.RequestSHA256 = hex.EncodeToString(sum.Sum(nil))
+	x.ev.RequestCut = err != nil
+	return body, err
 }
 
 // outgoing is the request as the server is to see it: the client's, less what concerns only the
 // connection to the proxy.
-func outgoing(r *http.Request, scheme, target string, body []byte) *http.Request {
-	u := &url.URL{Scheme: scheme, Host: target, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
+func outgoing(r *http.Request, way route, body *spool) *http.Request {
+	u := &url.URL{Scheme: way.scheme, Host: way.target, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
 	out := &http.Request{Method: r.Method, URL: u, Host: r.Host, Header: r.Header.Clone(), Trailer: r.Trailer}
+	if way.host != "" {
+		out.Host = way.host
+	}
 	out = out.WithContext(r.Context())
 	hopByHop(out.Header)
-	if len(body) > 0 || r.ContentLength != 0 {
-		out.ContentLength = int64(len(body))
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if body.size > 0 || r.ContentLength != 0 {
+		out.ContentLength = body.size
+		out.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
 		out.Body, _ = out.GetBody() // never fails
 		if len(r.Trailer) > 0 {
 			out.ContentLength = -1 // trailers need chunks
@@ -138,7 +129,8 @@ func outgoing(r *http.Request, scheme, target string, body []byte) *http.Request
 	return out
 }
 
-// hopByHop removes the fields of RFC 9110, 7.6.1, and those that speak to a proxy.
+// hopByHop removes the fields of RFC 9110, 7.6.1, and those that speak to a proxy. So does Expect, to one that has
+// asked for the body already.
 func hopByHop(h http.Header) {
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -146,7 +138,7 @@ func hopByHop(h http.Header) {
 		}
 	}
 	trailers := strings.Contains(strings.ToLower(h.Get("Te")), "trailers")
-	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade"} {
+	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade", "Expect"} {
 		h.Del(name)
 	}
 	if trailers {
@@ -155,14 +147,19 @@ func hopByHop(h http.Header) {
 }
 
 // passBack hands on the answer, each piece when it comes.
-func (x *record) passBack(w http.ResponseWriter, res *http.Response) {
+func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *asked) {
+	if copied != nil {
+		defer copied.close()
+	}
 	h := w.Header()
 	for name, values := range res.Header {
 		h[name] = values
 	}
 	hopByHop(h)
+	announced := map[string]bool{}
 	for name := range res.Trailer {
 		h.Add("Trailer", name)
+		announced[name] = true
 	}
 	for _, name := range []string{"Content-Type", "Date"} {
 		if _, ok := h[name]; !ok {
@@ -174,11 +171,11 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response) {
 	flush := http.NewResponseController(w).Flush
 	sum := sha256.New()
 	defer func() { x.ev.ResponseSHA256 = hex.EncodeToString(sum.Sum(nil)) }()
-	err := flush()
-	buf := make([]byte, 32<<10)
-	for err == nil {
-		var n int
-		n, err = res.Body.Read(buf)
+	piece := pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(piece)
+	buf := piece[:]
+	n, err := firstPiece(res.Body, buf, flush)
+	for {
 		if n > 0 {
 			if _, werr := w.Write(buf[:n]); werr != nil {
 				err = werr
@@ -186,11 +183,20 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response) {
 			}
 			sum.Write(buf[:n])
 			x.ev.ResponseBytes += uint64(n)
-			if ferr := flush(); ferr != nil {
-				err = ferr
-				break
+			if err == nil {
+				if ferr := flush(); ferr != nil {
+					err = ferr
+					break
+				}
+			}
+			if copied != nil {
+				copied.write(buf[:n])
 			}
 		}
+		if err != nil {
+			break
+		}
+		n, err = res.Body.Read(buf)
 	}
 	if err != io.EOF {
 		// The client must not take a cut answer for a whole one.
@@ -199,8 +205,37 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response) {
 		panic(http.ErrAbortHandler)
 	}
 	for name, values := range res.Trailer {
+		if !announced[name] {
+			name = http.TrailerPrefix + name
+		}
 		h[name] = values
 	}
+}
+
+// headerWait is how long the head of an answer may wait to leave together with the first of its body.
+const headerWait = time.Millisecond
+
+// firstPiece reads the first of a body. Should that take longer, the head does not wait for it.
+func firstPiece(body io.Reader, buf []byte, flush func() error) (int, error) {
+	var mu sync.Mutex
+	came := false
+	var failed error
+	head := time.AfterFunc(headerWait, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !came {
+			failed = flush()
+		}
+	})
+	n, err := body.Read(buf)
+	mu.Lock()
+	defer mu.Unlock()
+	came = true
+	head.Stop()
+	if failed != nil {
+		return 0, failed
+	}
+	return n, err
 }
 
 // sameHost compares a Host field with the host:port that the client asked the proxy for.

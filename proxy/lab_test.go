@@ -136,21 +136,49 @@ func (l *lab) client(h2 bool) *http.Client {
 	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
 }
 
-// decision waits for the nth event.
+// decision waits for the nth decision.
 func (l *lab) decision(n int) *event.ProxyDecision {
 	l.t.Helper()
 	for range 500 {
-		l.mu.Lock()
-		if len(l.events) > n {
-			d := l.events[n].Body.(*event.ProxyDecision)
-			l.mu.Unlock()
-			return d
+		if list := bodies[*event.ProxyDecision](l); len(list) > n {
+			return list[n]
 		}
-		l.mu.Unlock()
 		time.Sleep(10 * time.Millisecond)
 	}
-	l.t.Fatalf("no event %d", n)
+	l.t.Fatalf("no decision %d", n)
 	return nil
+}
+
+// bodies are the events of one type so far.
+func bodies[B event.Body](l *lab) []B {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []B
+	for _, e := range l.events {
+		if b, ok := e.Body.(B); ok {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// shim serves a shim in front of an upstream and returns what a tool would be told.
+func (l *lab) shim(upstream string) string {
+	l.t.Helper()
+	s, err := l.p.NewShim(upstream)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	go func() {
+		if err := s.Serve(ln); err != nil {
+			l.t.Error(err)
+		}
+	}()
+	return s.URL(ln)
 }
 
 func (l *lab) reached() string {

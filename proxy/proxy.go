@@ -7,7 +7,10 @@
 // over any connection they are given, stream with a Flush, and have the strictest parsers at hand. A proxy
 // library would add hooks that rye has no use for, and a certificate store of its own.
 //
-// It imports event and policy. What happened leaves it as event values; it keeps no record itself.
+// What models ask for in the answers of opened connections becomes tool.call events. A [Shim] does the same as the
+// proxy for a tool that takes a base URL.
+//
+// It imports event, policy, modelapi, toolcall and approvals. What happened leaves it as event values; it keeps no record itself.
 package proxy
 
 import (
@@ -28,30 +31,37 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ryehq/rye/approvals"
 	"github.com/ryehq/rye/event"
 	"github.com/ryehq/rye/policy"
 )
 
 // Defaults of Config.
 const (
-	DefaultMaxBody = 32 << 20
-	DefaultMaxHeld = 256 << 20
+	DefaultMaxBody  = 128 << 20
+	DefaultMaxHeld  = 64 << 20
+	DefaultMaxSpool = 2 << 30
 )
 
-// A Config is what a proxy needs. CA, Bundle, Emit and Boottime must be set.
+// A Config is what a proxy needs. Bundle, Emit and Boottime must be set.
 type Config struct {
-	CA       *CA
+	CA       *CA                   // nil: no connection is opened, all are tunnels
 	Bundle   func() *policy.Bundle // asked for each request, so that a new bundle holds at once
 	Emit     func(event.Event)     // called from many goroutines
 	Boottime func() uint64         // nanoseconds, CLOCK_BOOTTIME
+
+	Approvals *approvals.Store // nil: nobody can be asked, and require_approval is a refusal
+	Session   string           // id, for those who are asked
 
 	RootCAs  *x509.CertPool                   // for upstream servers; nil is the system's
 	Upstream func(*url.URL) (*url.URL, error) // the proxy to go through, nil for none
 	Dialer   interface {                      // nil is a net.Dialer
 		DialContext(ctx context.Context, network, addr string) (net.Conn, error)
 	}
-	MaxBody int64 // bytes of one request that are held while it is judged; a larger one is refused
-	MaxHeld int64 // bytes held for all requests together
+	MaxBody  int64  // bytes of one request; a larger one is refused
+	MaxHeld  int64  // bytes held in memory for all requests while they are judged, 256 KiB at most for one
+	MaxSpool int64  // bytes held in files
+	SpoolDir string // where these are; "" is os.TempDir. They have no names
 }
 
 // A Proxy serves until Close.
@@ -63,17 +73,30 @@ type Proxy struct {
 	inner     *http.Server // what they find inside an opened CONNECT
 	opened    *openedConns
 	held      atomic.Int64
+	spooled   atomic.Int64
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{} // hijacked: no server knows them any more
 	wg     sync.WaitGroup
 	closed bool
+	shims  []*Shim
 }
+
+// A route is where requests that came in one way go.
+type route struct {
+	scheme string
+	target string // host:port
+	host   string // the Host that the server is to see; "" for the client's own
+	shim   string // base URL of the shim's upstream, "" for the proxy
+	opened bool   // what the model answers is looked at
+}
+
+const readHeaderTimeout = 30 * time.Second
 
 // New returns a proxy that opens the connections to the domains its CA is constrained to.
 func New(c Config) (*Proxy, error) {
-	if c.CA == nil || c.Bundle == nil || c.Emit == nil || c.Boottime == nil {
-		return nil, errors.New("make proxy: CA, Bundle, Emit and Boottime are needed")
+	if c.Bundle == nil || c.Emit == nil || c.Boottime == nil {
+		return nil, errors.New("make proxy: Bundle, Emit and Boottime are needed")
 	}
 	if c.MaxBody == 0 {
 		c.MaxBody = DefaultMaxBody
@@ -81,13 +104,19 @@ func New(c Config) (*Proxy, error) {
 	if c.MaxHeld == 0 {
 		c.MaxHeld = DefaultMaxHeld
 	}
+	if c.MaxSpool == 0 {
+		c.MaxSpool = DefaultMaxSpool
+	}
 	if c.Dialer == nil {
 		c.Dialer = &net.Dialer{Timeout: 30 * time.Second}
 	}
 	if c.Upstream == nil {
 		c.Upstream = func(*url.URL) (*url.URL, error) { return nil, nil }
 	}
-	p := &Proxy{c: c, domains: c.CA.Domains(), conns: map[net.Conn]struct{}{}}
+	p := &Proxy{c: c, conns: map[net.Conn]struct{}{}}
+	if c.CA != nil {
+		p.domains = c.CA.Domains()
+	}
 	p.transport = &http.Transport{
 		Proxy:               func(r *http.Request) (*url.URL, error) { return c.Upstream(r.URL) },
 		DialContext:         c.Dialer.DialContext,
@@ -95,17 +124,19 @@ func New(c Config) (*Proxy, error) {
 		TLSHandshakeTimeout: 15 * time.Second,
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true, // the client's Accept-Encoding is the one that counts
-		MaxIdleConnsPerHost: 16,
+		MaxIdleConnsPerHost: 64,
+		WriteBufferSize:     32 << 10, // most requests then leave in one piece
+		ReadBufferSize:      32 << 10,
 		IdleConnTimeout:     90 * time.Second,
 	}
 	quiet := log.New(io.Discard, "", 0) // failures are events
-	p.outer = &http.Server{Handler: http.HandlerFunc(p.serveOuter), ReadHeaderTimeout: 30 * time.Second, ErrorLog: quiet}
+	p.outer = &http.Server{Handler: http.HandlerFunc(p.serveOuter), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: quiet}
 	p.opened = newOpenedConns()
 	both := new(http.Protocols)
 	both.SetHTTP1(true)
 	both.SetHTTP2(true)
 	p.inner = &http.Server{
-		Handler: http.HandlerFunc(p.serveInner), ReadHeaderTimeout: 30 * time.Second, ErrorLog: quiet, Protocols: both,
+		Handler: http.HandlerFunc(p.serveInner), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: quiet, Protocols: both,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if t, ok := c.(*tls.Conn); ok {
 				return context.WithValue(ctx, targetKey{}, t.NetConn().(*clientConn).target)
@@ -135,11 +166,16 @@ func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	conns := slices.Collect(maps.Keys(p.conns))
+	shims := p.shims
 	p.mu.Unlock()
 	for _, c := range conns { // a connection that closes takes itself out of conns
 		c.Close()
 	}
-	err := errors.Join(p.outer.Close(), p.inner.Close(), p.opened.Close())
+	var err error
+	for _, s := range shims {
+		err = errors.Join(err, s.server.Close())
+	}
+	err = errors.Join(err, p.outer.Close(), p.inner.Close(), p.opened.Close())
 	p.wg.Wait()
 	p.transport.CloseIdleConnections()
 	return err
@@ -194,7 +230,7 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodConnect:
 		p.connect(w, r)
 	case r.URL.Scheme == "http" && r.URL.Host != "":
-		p.exchange(w, r, "http", r.URL.Host)
+		p.exchange(w, r, route{scheme: "http", target: r.URL.Host})
 	default:
 		http.Error(w, "rye: this is a proxy; it was asked for no host", http.StatusBadRequest)
 	}
@@ -209,5 +245,5 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		panic(http.ErrAbortHandler)
 	}
-	p.exchange(w, r, "https", target)
+	p.exchange(w, r, route{scheme: "https", target: target, opened: true})
 }

@@ -250,7 +250,7 @@ func TestRefusedWithoutARule(t *testing.T) {
 		body   string
 	}{
 		{421, func(r *http.Request) { r.Host = "other.test" }, ""},
-		{403, func(r *http.Request) { r.Header.Set("Connection", "Upgrade"); r.Header.Set("Upgrade", "websocket") }, ""},
+		{403, func(r *http.Request) { r.Header.Set("Connection", "Upgrade"); r.Header.Set("Upgrade", "h2c") }, ""},
 		{413, func(r *http.Request) { r.ContentLength = -1 }, strings.Repeat("x", 100_000)},
 	} {
 		if got := do(c.change, c.body); got != c.status {
@@ -338,6 +338,7 @@ func TestPlainRequest(t *testing.T) {
 	}
 	res := ask("x")
 	h := <-got
+	l.decision(0)
 	if h.Get("X-End") != "2" || h.Get("X-Hop") != "" || h.Get("Proxy-Authorization") != "" || h.Get("User-Agent") != "" || h.Get("Accept-Encoding") != "gzip" {
 		t.Errorf("sent on: %v", h)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -59,39 +58,6 @@ func (x *record) finish() {
 	x.ev.DurationNS = now - x.start
 	ev := x.ev
 	x.p.c.Emit(event.New(now, nil, &ev))
-}
-
-// A refusal is what a client gets instead of an answer.
-type refusal struct {
-	Error struct {
-		Type        string `json:"type"` // rye_policy, rye_upstream
-		RuleID      string `json:"rule_id"`
-		RuleVersion string `json:"rule_version"`
-		Bundle      string `json:"bundle"`
-		Decision    string `json:"decision"`
-		Reason      string `json:"reason"`
-		RequestID   string `json:"request_id"`
-	} `json:"error"`
-}
-
-func (x *record) refuse(w http.ResponseWriter, status int) {
-	x.answer(w, status, "rye_policy", x.ev.Reason)
-}
-
-func (x *record) answer(w http.ResponseWriter, status int, kind, reason string) {
-	var r refusal
-	r.Error.Type, r.Error.RuleID, r.Error.RuleVersion, r.Error.Bundle = kind, x.ev.Rule, x.ev.RuleVersion, x.ev.Bundle
-	r.Error.Decision, r.Error.Reason, r.Error.RequestID = x.ev.Decision, reason, x.ev.ID
-	b, err := json.Marshal(r)
-	if err != nil { // strings only
-		panic(err)
-	}
-	x.ev.Status = status
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if _, err := w.Write(b); err != nil {
-		x.ev.Error = "client-gone"
-	}
 }
 
 // fail answers for an upstream that could not be reached. An error's text may hold a URL with what is in

@@ -58,6 +58,9 @@ func Text(w io.Writer, r *verify.Report, s Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  session %s\n", s.verdict(r.Verdict), Line(r.Session))
 	fmt.Fprintf(&b, "%s\n", s.paint(dim, basis(r)))
+	if n := Network(r.Network); n != "" {
+		fmt.Fprintf(&b, "%s\n", s.paint(dim, n))
+	}
 
 	findings := slices.Clone(r.Findings)
 	slices.SortStableFunc(findings, func(x, y verify.Finding) int { return rank(x.Severity) - rank(y.Severity) })

@@ -18,7 +18,7 @@ func (v *judge) effects() {
 	v.fileEffects()
 	v.delegations()
 	v.escapes()
-	v.bypasses()
+	v.network()
 	v.sandboxClaims()
 }
 

@@ -1,11 +1,9 @@
 package verify
 
 import (
-	"net/netip"
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ryehq/rye/proctree"
 )
@@ -216,60 +214,4 @@ func (v *judge) fromMemory() []escapeRecord {
 		}
 	}
 	return out
-}
-
-// bypasses are connections that did not go through the proxy the session was given.
-func (v *judge) bypasses() {
-	if !v.proxied() {
-		return
-	}
-	type key struct {
-		it     *item
-		remote string
-	}
-	told := make(map[key]int)
-	for _, r := range v.facts.connects {
-		if r.Result != 0 && r.Error == "EAFNOSUPPORT" || slices.Contains(r.Marks, "repeats") {
-			continue
-		}
-		to, err := netip.ParseAddrPort(r.Remote)
-		if err != nil || to.Addr().IsLoopback() || to.Addr().IsUnspecified() || to.Port() == 53 || to.Addr().IsLinkLocalUnicast() || to.Port() == 0 {
-			continue
-		}
-		o := v.cast.ownerOf(r.proc)
-		it, _ := v.account(o)
-		k := key{it, r.Remote}
-		if i, ok := told[k]; ok {
-			v.again(i, r.seq, Info, nil)
-			continue
-		}
-		who := "A process"
-		if p := v.facts.tree.Lookup(r.proc); p != nil {
-			if x := p.ImageAt(r.ns); x != nil {
-				who = program(x)
-			}
-		}
-		verb := "connected"
-		f := Finding{Code: NetBypass, Severity: Warning, Reason: r.Proto, Records: []uint64{r.seq}}
-		if r.Result != 0 && r.Error != "EINPROGRESS" {
-			verb, f.Reason = "tried to connect ("+r.Error+")", "attempt"
-		}
-		f.Message = sayf("%s %s to %s (%s) past the proxy.", who, verb, r.Remote, r.Proto)
-		told[k] = len(v.findings)
-		v.find(it, f)
-	}
-}
-
-// proxied: the session's programs were given a proxy on this machine.
-func (v *judge) proxied() bool {
-	if v.cast.root == nil {
-		return false
-	}
-	env := v.cast.root.Execs[0].Env
-	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"} {
-		if strings.Contains(env[name], "127.0.0.1:") || strings.Contains(env[name], "localhost:") || strings.Contains(env[name], "[::1]:") {
-			return true
-		}
-	}
-	return false
 }

@@ -71,6 +71,10 @@ func (v *judge) judgeObserver() {
 // judgeLoss makes every action indeterminate that was under way when records were lost.
 func (v *judge) judgeLoss() {
 	for _, l := range v.losses() {
+		if n := l.counts[lostPackets]; n > 0 && len(l.counts) == 1 {
+			v.lostNames(l, n)
+			continue
+		}
 		var what []string
 		for _, t := range slices.Sorted(maps.Keys(l.counts)) {
 			if l.counts[t] > 0 {

@@ -37,6 +37,7 @@ type facts struct {
 	ipc      []ipcRecord
 	connects []connectRecord
 	escapes  []escapeRecord
+	net      netFacts
 
 	// Scripts whose content was noted at a prompt: writes to them matter wherever they lie.
 	watched      map[inode]bool
@@ -122,12 +123,14 @@ type unreadable struct {
 // A call is what the model asked for, with how the assistant says it ended.
 type call struct {
 	*event.ToolCall
-	seq, ns uint64 // ns: when it was asked; 0 when no witness says
-	seqs    []uint64
-	results []result
-	user    bool // the user ran it himself
-	kind    string
-	items   []*item
+	seq, ns  uint64 // ns: when it was asked; 0 when no witness says
+	seqs     []uint64
+	results  []result
+	user     bool            // the user ran it himself
+	model    *event.ToolCall // the same call in the model's own answer
+	modelSeq uint64
+	kind     string
+	items    []*item
 }
 
 type result struct {
@@ -290,12 +293,18 @@ func (f *facts) addWitness(e event.Event) {
 		f.contexts = append(f.contexts, turnContext{b, e.Seq, e.TimeNS})
 	case *event.RulesLoaded:
 		f.rules = append(f.rules, rulesFile{b, e.Seq, e.TimeNS})
+	default:
+		f.addNet(e)
 	}
 }
 
 // addCall keeps a tool call. Several witnesses may report the same one; the first that names a tool
 // counts, a hook's word beats a transcript's because it is exact and in order.
 func (f *facts) addCall(e event.Event, b *event.ToolCall) {
+	if b.Source == "api" {
+		f.addAsked(e, b)
+		return
+	}
 	c := f.callByID[b.ID]
 	if c == nil || b.ID == "" {
 		c = &call{ToolCall: b, seq: e.Seq, ns: b.AskedTimeNS, seqs: []uint64{e.Seq}}
@@ -305,6 +314,8 @@ func (f *facts) addCall(e event.Event, b *event.ToolCall) {
 	}
 	if c.Tool == "" {
 		c.ToolCall, c.seq, c.ns = b, e.Seq, b.AskedTimeNS
+	} else if c.Source == "api" {
+		c.ToolCall, c.seq = b, e.Seq
 	}
 	if c.ns == 0 {
 		c.ns = b.AskedTimeNS

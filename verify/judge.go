@@ -19,6 +19,7 @@ type judge struct {
 	items    []*item
 	findings []Finding
 	keeps    []Housekeeping
+	reach    *Network
 	doubtful bool   // the session as a whole could not be judged
 	last     uint64 // end of the record, boottime
 
@@ -259,6 +260,7 @@ func (v *judge) judgeItem(it *item) {
 		v.explain(it)
 		v.judgeScripts(it)
 		v.judgeRecord(it)
+		v.judgeModel(it)
 		v.judgeDenyRules(it)
 	}
 }
@@ -274,7 +276,7 @@ func splitPath(s string) []string {
 }
 
 func (v *judge) report() *Report {
-	r := &Report{Session: v.sessionID(), Actions: []Action{}, Findings: v.findings, Housekeeping: v.keeps, Coverage: v.coverage()}
+	r := &Report{Session: v.sessionID(), Actions: []Action{}, Findings: v.findings, Housekeeping: v.keeps, Network: v.reach, Coverage: v.coverage()}
 	if r.Findings == nil {
 		r.Findings = []Finding{}
 	}

@@ -144,7 +144,7 @@ func (p *places) isTemp(name string) bool {
 var caches = []string{
 	".cache", ".npm", ".yarn", ".pnpm-store", ".local/share/pnpm", ".cargo/registry", ".cargo/git", ".rustup", "go/pkg", ".m2",
 	".gradle", ".ivy2", ".nuget", ".bun/install/cache", ".deno", ".conda/pkgs", ".config/configstore", ".node-gyp", ".electron",
-	".composer/cache", ".gem", ".bundle/cache", ".pub-cache", ".local/state", ".local/share/uv", ".local/share/virtualenv",
+	".composer/cache", ".config/go/telemetry", ".gem", ".bundle/cache", ".pub-cache", ".local/state", ".local/share/uv", ".local/share/virtualenv",
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".lesshst", ".viminfo", ".wget-hsts", ".sqlite_history",
 }
 

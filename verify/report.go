@@ -50,6 +50,7 @@ const (
 	RuleSelfGranted    = "rule-self-granted"
 	BinaryShadowed     = "binary-shadowed"
 	NetBypass          = "net-bypass"
+	NetDeniedReached   = "net-denied-reached"
 	SandboxClaimBroken = "sandbox-claim-broken"
 	WriteOutside       = "write-outside"
 	SecretRead         = "secret-read"
@@ -69,7 +70,8 @@ type Report struct {
 	Verdict      Verdict        `json:"verdict"`
 	Actions      []Action       `json:"actions"`
 	Findings     []Finding      `json:"findings"`
-	Housekeeping []Housekeeping `json:"housekeeping"` // what the assistant ran for itself, not on anybody's word
+	Housekeeping []Housekeeping `json:"housekeeping"`      // what the assistant ran for itself, not on anybody's word
+	Network      *Network       `json:"network,omitempty"` // nil: the session was given no proxy and reached nothing
 	Coverage     Coverage       `json:"coverage"`
 	Ledger       LedgerReport   `json:"ledger"`
 }

@@ -36,6 +36,7 @@ typedef unsigned long size_t;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
@@ -66,6 +67,17 @@ struct bpf_sock_addr { /* UAPI: not relocated */
 	__u32 msg_src_ip4;
 	__u32 msg_src_ip6[4];
 	__u64 sk;
+};
+
+struct __sk_buff { /* UAPI: not relocated */
+	__u32 len;
+};
+
+struct bpf_sock { /* UAPI: not relocated */
+	__u32 bound_dev_if;
+	__u32 family;
+	__u32 type;
+	__u32 protocol;
 };
 
 #define __VMLINUX_H__ /* bpf_tracing.h: registers by their kernel names */

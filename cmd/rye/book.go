@@ -172,22 +172,22 @@ func (b *book) indexResult(r *verify.Report, start *event.SessionStart, res wrap
 	b.indexRow(row)
 }
 
-// checkCast holds the terminal recording against the digest in the ledger.
-func checkCast(dir string, want string) error {
+// checkFile holds a file beside the ledger against its digest in the ledger.
+func checkFile(dir, name, what, want string) error {
 	if want == "" {
 		return nil
 	}
-	f, err := os.Open(filepath.Join(dir, castName))
+	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
-		return fmt.Errorf("the terminal recording is missing: %w", err)
+		return fmt.Errorf("%s is missing: %w", what, err)
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return fmt.Errorf("read recording: %w", err)
+		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if hex.EncodeToString(h.Sum(nil)) != want {
-		return errors.New(castName + " was changed")
+		return errors.New(name + " was changed")
 	}
 	return nil
 }

@@ -45,6 +45,14 @@ func chainOf(r *verify.Report, a *verify.Action) chain {
 	for _, x := range a.Attempts {
 		add("failed", x.Seq)
 	}
+	if r.Network != nil {
+		for _, q := range r.Network.Requests {
+			if q.Action == a.ID {
+				add("connection", q.Connect)
+				add("request", q.Record)
+			}
+		}
+	}
 	for _, n := range a.Findings {
 		if n < len(r.Findings) {
 			add("finding", r.Findings[n].Records...)
@@ -62,7 +70,7 @@ func (c chain) effect(e *event.Event) bool {
 	case *event.FileOpen:
 		return b.Result == 0 && (slices.Contains(b.Flags, "O_WRONLY") || slices.Contains(b.Flags, "O_RDWR")) && b.Kind == "" && !b.Repeats
 	case *event.FileDelete, *event.FileRename, *event.FileChange, *event.NetConnect, *event.NetBind, *event.IPCConnect, *event.CgroupLeft, *event.Escape,
-		*event.ProcessExit:
+		*event.NetDNS, *event.NetTLSHello, *event.NetRefused, *event.ProcessExit:
 		return true
 	}
 	return false

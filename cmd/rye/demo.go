@@ -37,6 +37,7 @@ The verdict shows it. Nothing outside the folder is touched.`,
 	}
 	cmd.Flags().StringVar(&script, "assistant", "", "be the scripted assistant and play this `SCRIPT` (used by the demo itself)")
 	cmd.Flags().MarkHidden("assistant")
+	cmd.FParseErrWhitelist.UnknownFlags = true // an assistant's own flags, for rye to read as the user's words
 	return cmd
 }
 

@@ -61,7 +61,7 @@ func diagnose() *diagnosis {
 	f := loader.Detect()
 	d := &diagnosis{Version: version, Kernel: f.Kernel, Tier: f.Tier, Features: f.List, Tools: map[string]string{}}
 	d.Cgroup = loader.Feature{Name: "cgroup2", Answer: loader.Yes, For: "membership that leaving cannot hide, and the socket hooks"}
-	obs := startObserver("doctor-" + fmt.Sprint(os.Getpid()))
+	obs := startObserver("doctor-"+fmt.Sprint(os.Getpid()), loader.Options{Capture: loader.CaptureHeaders})
 	d.Observer = obs.about
 	d.Tier = obs.about.Tier
 	if obs.cg == nil {

@@ -128,6 +128,8 @@ func describe(body event.Body) string {
 		return fmt.Sprintf("%s approvals %s, sandbox %s, network %s", b.Agent, b.ApprovalPolicy, b.Sandbox, b.Network)
 	case *event.ProxyDecision:
 		return fmt.Sprintf("%s %s%s: %s", b.Method, b.Host, b.Path, b.Decision)
+	case *event.PolicyApplied, *event.NetRefused, *event.NetInherited, *event.NetDNS, *event.NetTLSHello:
+		return describeNet(body)
 	case *event.RulesLoaded:
 		return fmt.Sprintf("%s: %d rules %s", b.Path, len(b.Rules), b.Error)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 //
 //	sessions/ID/   one ledger each
 //	ledger.key     signs checkpoints (0600); ledger.pub checks them
+//	approvals/     requests that wait for an answer
 //	rye.db         index, made again by `rye index rebuild`
 type home struct{ dir string }
 
@@ -63,10 +65,12 @@ func (h *home) trusted() []string {
 	return []string{string(b)}
 }
 
-// newSessionID is sortable by start and unique: date, time, four random bytes.
+// newSessionID is sortable by start and unique: date, time, the fraction of the second in two bytes, two
+// random bytes.
 func newSessionID(now time.Time) string {
 	var b [4]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
+	rand.Read(b[2:])                                                 // never fails (crypto/rand)
+	binary.BigEndian.PutUint16(b[:], uint16(now.Nanosecond()/15259)) // 10^9/2^16, rounded up
 	return now.UTC().Format("20060102-150405-") + hex.EncodeToString(b[:])
 }
 

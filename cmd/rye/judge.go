@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,11 +104,14 @@ func judge(dir string, h *home) (*verify.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	cast := "" // digest of the terminal recording, as session.end has it
+	cast, packets := "", "" // digests of the terminal recording and the packets, as session.end has them
 	in := verify.Input{Events: func(yield func(event.Event, error) bool) {
 		for e, err := range r.Events() {
 			if end, ok := e.Body.(*event.SessionEnd); ok {
 				cast = end.RecordingSHA256
+				if end.Packets != nil {
+					packets = end.Packets.SHA256
+				}
 			}
 			if !yield(e, err) {
 				return
@@ -123,7 +127,7 @@ func judge(dir string, h *home) (*verify.Report, error) {
 		if h != nil {
 			h.anchor(dir, s, &l)
 		}
-		if err := checkCast(dir, cast); err != nil && l.OK {
+		if err := errors.Join(checkFile(dir, castName, "the terminal recording", cast), checkFile(dir, packetsName, "the file of packets", packets)); err != nil && l.OK {
 			l.OK, l.Problem = false, err.Error()
 		}
 		return l

@@ -21,12 +21,13 @@ type observer struct {
 	done   chan error
 	sink   atomic.Pointer[func(event.Event) error]
 	about  event.ObserverAttached
-	drop   error // capabilities could not be given up
+	gates  *event.Enforcement // nil when nothing is refused
+	drop   error              // capabilities could not be given up
 }
 
 // startObserver loads and attaches the programs for a new cgroup named after the session. It always
 // returns an observer; what it lacks is in about.
-func startObserver(id string) *observer {
+func startObserver(id string, want loader.Options) *observer {
 	o := &observer{about: event.ObserverAttached{Tier: "none", SelfTest: "not-run"}}
 	f := loader.Detect()
 	o.about.Features = f.Map()
@@ -42,7 +43,7 @@ func startObserver(id string) *observer {
 		o.about.Detail = fmt.Sprintf("missing %s: %s", strings.Join(parts, ", "), m[0].Fix)
 		return o
 	}
-	opts := loader.Options{}
+	opts := want
 	o.about.Membership = "descent"
 	if o.cg != nil {
 		opts.CgroupID, opts.CgroupLevel, opts.CgroupPath = o.cg.ID(), uint32(o.cg.Level()), o.cg.Path()
@@ -90,7 +91,7 @@ func (o *observer) attach(opts loader.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := o.probes.Attach(opts); err != nil {
+	if err := errors.Join(o.probes.Attach(opts), o.enforce(opts)); err != nil {
 		o.coll.Close()
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ryehq/rye/event"
+	"github.com/ryehq/rye/loader"
 	"github.com/ryehq/rye/verify"
 	"github.com/ryehq/rye/wrapper"
 )
@@ -31,21 +32,44 @@ func run(c wrapConfig) (int, error) {
 		return 0, err
 	}
 
+	handed, err := inherited(c.net.enforce) // first: what is opened from here on is rye's own
+	if err != nil {
+		return 0, err
+	}
+	capture, err := captureOf(c.net.capture)
+	if err != nil {
+		return 0, err
+	}
+	nw, err := startNetwork(c.net, id)
+	if err != nil {
+		return 0, err
+	}
+	defer nw.close()
+
 	// The kernel witness comes first: nothing of the command runs unseen.
-	obs := startObserver(id)
+	gates, err := nw.gates(c.net)
+	if err != nil {
+		return 0, err
+	}
+	obs := startObserver(id, loader.Options{Capture: capture, Enforce: gates})
 	defer obs.close()
 	warnObserver(os.Stderr, obs)
+	if err := nw.enforced(c.net, obs); err != nil {
+		obs.remove(nil)
+		return 0, err
+	}
 
 	book := openBook(c, id) // ledger, recording and index; usable, and silent, when they could not be made
 	defer book.close()
 	w := newWitness(book, obs, start)
+	nw.to(w.said)
 	obs.to(w.kernel) // held back until session.start stands in the ledger
 
 	scan := newScanner(w.screen)
 	w.scan = scan
 	began := boottime()
 	sess, err := wrapper.Start(wrapper.Options{
-		Argv: c.argv, Path: path, CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
+		Argv: c.argv, Path: path, Env: nw.environ(), CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
 		Recording: book.recording(), Clock: boottime,
 		Output: scan.output, Input: scan.input, Resize: scan.resize, Idle: scan.idle,
 	})
@@ -55,8 +79,9 @@ func run(c wrapConfig) (int, error) {
 		obs.drain()
 		return 0, err
 	}
-	w.begin(began, start, obs.about, sess) // session.start, observer.attached, then everything that was held back
-	stop := w.background()                 // renews checkpoints, follows transcripts
+	w.begin(began, start, obs.about, sess, nw.begin(began, handed)) // session.start, observer.attached, then everything that was held back
+	packets := startCapture(obs, book, w, began)
+	stop := w.background() // renews checkpoints, follows transcripts
 	before := ownCPU()
 
 	res, waitErr := sess.Wait()
@@ -66,9 +91,13 @@ func run(c wrapConfig) (int, error) {
 	if err := obs.drain(); err != nil {
 		w.degrade(fmt.Sprintf("kernel events could not be read to the end: %v", err))
 	}
+	totals := packets.drain()
+	if err := nw.close(); err != nil {
+		w.degrade(fmt.Sprintf("the proxy did not end well: %v", err))
+	}
 	w.transcripts() // what the assistant wrote last
 	w.emit(w.perms.look("change"))
-	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest()))
+	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest(), totals))
 	self := usage{CPUNS: ownCPU() - before, MaxRSS: ownRSS()}
 	if obs.coll != nil {
 		self.Events = obs.coll.Read()
@@ -123,10 +152,10 @@ func sessionStart(c wrapConfig, id, path string, now time.Time) (*event.SessionS
 	return s, nil
 }
 
-func sessionEnd(res wrapper.Result, waitErr error, survivors []event.Survivor, took time.Duration, digest string) *event.SessionEnd {
+func sessionEnd(res wrapper.Result, waitErr error, survivors []event.Survivor, took time.Duration, digest string, packets *event.PacketTotals) *event.SessionEnd {
 	e := &event.SessionEnd{
 		ExitCode: res.ExitCode, Signal: res.SignalName(), DurationNS: uint64(took), Survivors: survivors,
-		InputBytes: res.InputBytes, RecordingSHA256: digest,
+		InputBytes: res.InputBytes, RecordingSHA256: digest, Packets: packets,
 	}
 	for _, err := range []error{waitErr, res.Recording, res.Callbacks} {
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ryehq/rye/event"
 	"github.com/ryehq/rye/index"
 	"github.com/ryehq/rye/ledger"
 	"github.com/ryehq/rye/loader"
@@ -81,6 +82,9 @@ func printSummary(w io.Writer, b *book, r *verify.Report, c counts) {
 	fmt.Fprintf(w, "rye: session %s · %s, %s, %s, %s · %s\n", b.id,
 		plural(c.processes, "process", "processes"), plural(c.execs, "exec", "execs"), plural(c.opens, "open", "opens"), plural(c.connects, "connect", "connects"), lost)
 	fmt.Fprintf(w, "rye: %s\n", strings.TrimRight(verdictLine(r, s), " "))
+	if n := report.Network(r.Network); n != "" {
+		fmt.Fprintf(w, "rye: %s\n", n)
+	}
 	next := "rye show " + b.id
 	if len(r.Findings) > 0 || r.Verdict != verify.Verified {
 		next = "rye verify " + b.id
@@ -331,4 +335,20 @@ func grantText(g *ruleGrant) string {
 		return fmt.Sprintf("after answer %s to %s, which did not name its words", g.Approval, report.Cut(report.Line(g.Command), 60))
 	}
 	return fmt.Sprintf("granted by answer %s to %s", g.Approval, report.Cut(report.Line(g.Command), 60))
+}
+
+// printPackets says how much of a session's traffic a file of packets is.
+func printPackets(w io.Writer, t *event.PacketTotals) {
+	if t == nil {
+		return
+	}
+	if t.SHA256 == "" {
+		fmt.Fprintln(w, "rye: warning: the session has no end, so nothing proves that this file is as it was recorded")
+		return
+	}
+	fmt.Fprintf(w, "rye: %d packets of the %d that the session's sockets sent and received", t.Copied-t.Left, t.Seen)
+	if t.Lost+t.Left > 0 {
+		fmt.Fprintf(w, "; %d more were to be in it and were lost, %d found no room", t.Lost, t.Left)
+	}
+	fmt.Fprintln(w)
 }

@@ -55,7 +55,7 @@ func newWitness(b *book, o *observer, start *event.SessionStart) *witness {
 }
 
 // begin writes the first records and lets the others through.
-func (w *witness) begin(now uint64, start *event.SessionStart, about event.ObserverAttached, s *wrapper.Session) {
+func (w *witness) begin(now uint64, start *event.SessionStart, about event.ObserverAttached, s *wrapper.Session, network []event.Event) {
 	start.PID = s.PID()
 	start.Cols, start.Rows, start.Terminal = s.Terminal()
 	if w.obs.cg != nil {
@@ -63,6 +63,7 @@ func (w *witness) begin(now uint64, start *event.SessionStart, about event.Obser
 	}
 	w.write(event.New(now, w.self(), start))
 	w.write(event.New(now, nil, &about))
+	w.emit(network)
 	w.emit(w.permsFirst)
 	w.book.flush()
 	close(w.begun)
@@ -186,6 +187,13 @@ func (w *witness) screen(e event.Event) {
 	case *event.ApprovalGranted:
 		w.rules.answered(b.Command)
 		w.tally.approvals++
+	}
+}
+
+// said takes events that are nobody's process: the proxy's, the policy's.
+func (w *witness) said(e event.Event) {
+	if w.wait() {
+		w.write(e)
 	}
 }
 

@@ -17,6 +17,7 @@ type wrapConfig struct {
 	wait        time.Duration
 	quiet       bool
 	noRecording bool
+	net         netConfig
 	argv        []string
 }
 
@@ -55,6 +56,7 @@ verdict is indeterminate. rye doctor tells what is missing.`,
 	f.DurationVar(&c.wait, "wait", 3*time.Second, "how long to wait for processes that outlive the command")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print no summary")
 	f.BoolVar(&c.noRecording, "no-recording", false, "do not keep the terminal recording (session.cast)")
+	c.net.flags(f)
 	return cmd
 }
 

@@ -25,36 +25,45 @@ var allowed = map[string][]string{
 	"wrapper":        {},
 	"wrapper/cgroup": {},
 	"wrapper/screen": {"event"},
-	"ingest":         {"event"},
+	"ingest":         {"event", "toolcall"},
 	"ingest/rules":   {"event"},
 	"ledger":         {"event"},
 	"index":          {},
 	"verify/shell":   {},
 	"verify":         {"event", "proctree", "verify/shell"},
 	"report":         {"verify"},
-	"policy":         {"event"},
-	"proxy":          {"event", "policy"},
+	"policy/content": {},
+	"policy":         {"event", "policy/content"},
+	"toolcall":       {"event"},
+	"modelapi":       {},
+	"approvals":      {},
+	"proxy":          {"event", "policy", "policy/content", "modelapi", "toolcall", "approvals"},
+	"packet":         {"event"},
 	"vm":             {},
 
 	"internal/bench":       {},
+	"internal/bench/proxy": {"event", "ledger", "policy", "proxy"},
 	"internal/conformance": {},
 	"internal/scripted":    {},
+	"internal/scenarios":   {"internal/scripted", "verify"},
 	"internal/deps":        {},
 	"internal/vmtest":      {},
+	"internal/icount":      {},
 	"internal/testutil":    {"event", "loader", "collector"},
 }
 
 // Outside packages that only some may import.
 var reserved = map[string][]string{
-	"github.com/cilium/ebpf": {"bpf", "loader", "collector", "internal/testutil"},
-	"net/http":               {"proxy", "cmd/rye", "internal/testutil"},
-	"os/exec":                {"wrapper", "vm", "internal/bench", "internal/scripted", "internal/testutil", "cmd/rye"},
-	"database/sql":           {"index"},
-	"go.starlark.net":        {"ingest/rules"},
+	"github.com/cilium/ebpf":     {"bpf", "loader", "collector", "internal/testutil"},
+	"net/http":                   {"proxy", "cmd/rye", "internal/bench/proxy", "internal/testutil"},
+	"os/exec":                    {"wrapper", "vm", "internal/bench", "internal/bench/proxy", "internal/scripted", "internal/scenarios", "internal/testutil", "cmd/rye"},
+	"database/sql":               {"index"},
+	"go.starlark.net":            {"ingest/rules"},
+	"github.com/google/gopacket": {"packet"},
 }
 
 // Subpackages of these are part of them.
-var roots = []string{"wrapper/screen", "verify/shell", "wrapper/cgroup"}
+var roots = []string{"policy/content", "wrapper/screen", "verify/shell", "wrapper/cgroup"}
 
 type pkg struct {
 	ImportPath string
@@ -121,7 +130,7 @@ func TestDependencies(t *testing.T) {
 func TestPure(t *testing.T) {
 	for _, p := range packages(t) {
 		switch root(p.ImportPath) {
-		case "verify", "verify/shell", "policy", "proctree", "event", "ingest/rules":
+		case "verify", "verify/shell", "policy", "policy/content", "modelapi", "toolcall", "proctree", "event", "ingest/rules":
 		default:
 			continue
 		}

@@ -1,4 +1,4 @@
-package policy
+package content
 
 import (
 	"io"
@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// A feed turns pushed bytes into an [io.Reader]: the reading side runs as a coroutine that sleeps
+// A Feed turns pushed bytes into an [io.Reader]: the reading side runs as a coroutine that sleeps
 // whenever it wants bytes that are not there yet. No goroutine runs beside the caller's.
-type feed struct {
+type Feed struct {
 	data  []byte
 	eof   bool
 	done  bool // the reading side has returned
@@ -17,9 +17,9 @@ type feed struct {
 	stop  func()
 }
 
-// newFeed starts read when the first bytes come. stop must be called in the end.
-func newFeed(read func(*feed)) *feed {
-	f := &feed{}
+// NewFeed starts read when the first bytes come. Close must be called in the end.
+func NewFeed(read func(*Feed)) *Feed {
+	f := &Feed{}
 	f.next, f.stop = iter.Pull(func(yield func(struct{}) bool) {
 		f.yield = yield
 		read(f)
@@ -27,8 +27,8 @@ func newFeed(read func(*feed)) *feed {
 	return f
 }
 
-// write hands b to the reading side until it wants more or has returned. It reports bytes left over.
-func (f *feed) write(b []byte) (left int) {
+// Write hands b to the reading side until it wants more or has returned. It reports bytes left over.
+func (f *Feed) Write(b []byte) (left int) {
 	if !f.done {
 		f.data = b
 		f.resume()
@@ -41,20 +41,24 @@ func (f *feed) write(b []byte) (left int) {
 	return left
 }
 
-func (f *feed) close() {
+// Close ends the bytes; the reading side is run to its end.
+func (f *Feed) Close() {
 	if f.eof = true; !f.done {
 		f.resume()
 	}
 	f.stop()
 }
 
-func (f *feed) resume() {
+// Done reports whether the reading side has returned.
+func (f *Feed) Done() bool { return f.done }
+
+func (f *Feed) resume() {
 	if _, more := f.next(); !more {
 		f.done = true
 	}
 }
 
-func (f *feed) wait() bool {
+func (f *Feed) wait() bool {
 	for len(f.data) == 0 {
 		if f.eof || !f.yield(struct{}{}) {
 			return false
@@ -63,7 +67,8 @@ func (f *feed) wait() bool {
 	return true
 }
 
-func (f *feed) Read(p []byte) (int, error) {
+// Read implements [io.Reader] for the reading side.
+func (f *Feed) Read(p []byte) (int, error) {
 	if !f.wait() {
 		return 0, io.EOF
 	}
@@ -73,7 +78,7 @@ func (f *feed) Read(p []byte) (int, error) {
 }
 
 // ReadByte lets decoders read exactly what they need, so that bytes after their end are noticed.
-func (f *feed) ReadByte() (byte, error) {
+func (f *Feed) ReadByte() (byte, error) {
 	if !f.wait() {
 		return 0, io.EOF
 	}
@@ -82,10 +87,11 @@ func (f *feed) ReadByte() (byte, error) {
 	return c, nil
 }
 
-// A runes reads UTF-8 from a feed as package regexp wants it.
-type runes struct{ *feed }
+// Runes reads UTF-8 from a feed as package regexp wants it.
+type Runes struct{ *Feed }
 
-func (r runes) ReadRune() (rune, int, error) {
+// ReadRune implements [io.RuneReader].
+func (r Runes) ReadRune() (rune, int, error) {
 	if !r.wait() {
 		return 0, 0, io.EOF
 	}

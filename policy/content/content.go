@@ -1,4 +1,9 @@
-package policy
+// Package content undoes the content codings of a body (RFC 9110, 8.4) on a copy, as its bytes pass: bytes are
+// pushed in and come out decoded, in the caller's goroutine and in bounded memory. The body itself is never
+// touched.
+//
+// It is a leaf: the standard library and decoders for compressed data.
+package content
 
 import (
 	"compress/gzip"
@@ -14,24 +19,25 @@ import (
 
 // Bounds on decoding: a small body may not become a large amount of work or memory.
 const (
-	maxDecoded  = 64 << 20
-	maxWindow   = 8 << 20 // of zstd; RFC 8878 asks decoders for this much
-	maxEncoding = 3       // encodings on top of each other
+	MaxDecoded  = 64 << 20 // of one body
+	maxWindow   = 8 << 20  // of zstd; RFC 8878 asks decoders for this much
+	maxEncoding = 3        // encodings on top of each other
 )
 
-// A decoder undoes a body's content encoding (RFC 9110, 8.4) as bytes arrive. What it hands on is for
-// judging only; the body itself is not touched.
-type decoder struct {
+// A Decoder undoes the codings of one body as its bytes arrive. It is for one goroutine.
+type Decoder struct {
 	out   func([]byte)
-	outer *feed // nil when the body is not encoded
+	outer *Feed // nil when the body is not encoded
 	total int64
 	why   string // why the body could not be decoded whole
 }
 
-var errBomb = errors.New("decodes to more than is judged")
+// ErrTooMuch says that a body decodes to more than MaxDecoded.
+var ErrTooMuch = errors.New("decodes to more than is judged")
 
-func newDecoder(encodings []string, out func([]byte)) *decoder {
-	d := &decoder{out: out}
+// NewDecoder takes the values of Content-Encoding and hands what it decodes to out.
+func NewDecoder(encodings []string, out func([]byte)) *Decoder {
+	d := &Decoder{out: out}
 	var names []string
 	for _, line := range encodings {
 		for name := range strings.SplitSeq(line, ",") {
@@ -44,7 +50,7 @@ func newDecoder(encodings []string, out func([]byte)) *decoder {
 	if len(names) == 0 {
 		return d
 	}
-	d.outer = newFeed(func(f *feed) {
+	d.outer = NewFeed(func(f *Feed) {
 		if err := d.run(f, names); err != nil {
 			d.why = fmt.Sprintf("decode body (%s): %v", strings.Join(names, ", "), err)
 		}
@@ -53,7 +59,7 @@ func newDecoder(encodings []string, out func([]byte)) *decoder {
 }
 
 // run decodes to the end. The encoding applied last is undone first.
-func (d *decoder) run(in *feed, names []string) error {
+func (d *Decoder) run(in *Feed, names []string) error {
 	if len(names) > maxEncoding {
 		return fmt.Errorf("more than %d encodings", maxEncoding)
 	}
@@ -69,8 +75,8 @@ func (d *decoder) run(in *feed, names []string) error {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
-		if d.total += int64(n); d.total > maxDecoded {
-			return errBomb
+		if d.total += int64(n); d.total > MaxDecoded {
+			return ErrTooMuch
 		}
 		d.out(buf[:n])
 		if err == io.EOF {
@@ -95,7 +101,7 @@ func open(name string, r io.Reader) (io.Reader, func(), error) {
 	case "zstd":
 		// One at a time: the decoder must read in the caller's coroutine.
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecoded))
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxDecoded))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,20 +110,21 @@ func open(name string, r io.Reader) (io.Reader, func(), error) {
 	return nil, nil, errors.New("unknown encoding")
 }
 
-func (d *decoder) write(p []byte) {
+// Write takes the next bytes as they are on the wire.
+func (d *Decoder) Write(p []byte) {
 	if d.outer == nil {
 		d.out(p)
 		return
 	}
-	if left := d.outer.write(p); left > 0 && d.why == "" {
+	if left := d.outer.Write(p); left > 0 && d.why == "" {
 		d.why = "bytes after the end of the encoded body"
 	}
 }
 
-// close ends the body and says why it could not be decoded whole, "" when it was.
-func (d *decoder) close() string {
+// Close ends the body and says why it could not be decoded whole, "" when it was.
+func (d *Decoder) Close() string {
 	if d.outer != nil {
-		d.outer.close()
+		d.outer.Close()
 	}
 	return d.why
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ryehq/rye/approvals"
+)
+
+func TestApprovalCommands(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("RYE_HOME", home)
+	if out, code, err := runRye(t, "approvals"); code != 0 || !strings.Contains(out, "nothing waits") {
+		t.Errorf("%d %v\n%s", code, err, out)
+	}
+	if out, code, err := runRye(t, "approvals", "--json"); code != 0 || strings.TrimSpace(out) != "[]" {
+		t.Errorf("%d %v\n%s", code, err, out)
+	}
+	s, err := approvals.Open(filepath.Join(home, "approvals"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := func(key string) approvals.Entry {
+		e, err := s.Ask(approvals.Request{Key: key, Rule: "nomodel", Bundle: "b@1", Reason: "no \x1b[31mmodel", Method: "POST", Host: "h:443", Path: "/p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	a, b := wait("a"), wait("b")
+	out, code, err := runRye(t, "approvals")
+	if code != 0 || !strings.Contains(out, "rye approve "+a.ID) || !strings.Contains(out, "POST h:443/p") || strings.Contains(out, "\x1b") {
+		t.Errorf("%d %v\n%s", code, err, out)
+	}
+	if _, code, err := runRye(t, "approve", "nothing"); code != 1 || !strings.Contains(err.Error(), "rye approvals") {
+		t.Errorf("%d %v", code, err)
+	}
+	if _, code, err := runRye(t, "approve", a.ID, "--for", "48h"); code != 1 {
+		t.Errorf("%d %v", code, err)
+	}
+	if out, code, err := runRye(t, "approve", a.ID, "--for", "1h"); code != 0 || !strings.Contains(out, "approved") || !strings.Contains(out, "the rule and host until") {
+		t.Errorf("%d %v\n%s", code, err, out)
+	}
+	if out, code, err := runRye(t, "deny", b.ID); code != 0 || !strings.Contains(out, "denied") {
+		t.Errorf("%d %v\n%s", code, err, out)
+	}
+	if e := wait("c"); e.State != approvals.Approved || !strings.Contains(e.By, "uid ") {
+		t.Errorf("%+v", e)
+	}
+	if e := wait("b"); e.State != approvals.Denied {
+		t.Errorf("%+v", e)
+	}
+	out, _, _ = runRye(t, "approvals", "--json")
+	var list []approvals.Entry
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestSessionOfCgroup(t *testing.T) {
+	for text, want := range map[string]string{
+		"0::/rye/20261201-101112-0a1b2c3d\n":                              "20261201-101112-0a1b2c3d",
+		"1:name=x:/\n0::/user.slice/rye/20261201-101112-0a1b2c3d/below\n": "20261201-101112-0a1b2c3d",
+		"0::/user.slice\n":                       "",
+		"0::/rye\n":                              "",
+		"0::/rye/20261201-101112-0a1b2c3d-not\n": "",
+	} {
+		if got := sessionOfCgroup(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
