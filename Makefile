@@ -8,7 +8,7 @@ CLANG := 19
 # Capabilities are dropped on every thread of the process, which the Go runtime can only do without cgo.
 export CGO_ENABLED = 0
 
-.PHONY: all build run test test-deps vmtest coverage check generate bench fuzz clean
+.PHONY: all build run test test-deps vmtest icount coverage check generate bench fuzz clean
 
 all: build
 
@@ -30,6 +30,10 @@ test: test-deps build
 # The privileged tests in Debian's 5.10, 6.1, 6.12 and 7.2 kernels under QEMU; KERNEL="6.1 7.2" picks.
 vmtest:
 	@scripts/vmtest
+
+# Instructions per open and exec that rye adds, in a guest that counts them; KERNEL picks the kernel.
+icount:
+	@scripts/icount
 
 # docs/coverage.md, from what the evasion suite finds on each kernel.
 coverage:

@@ -131,14 +131,19 @@ func (f *Features) add(name string, needed bool, use, fix string, err error) {
 	x := Feature{Name: name, Needed: needed, For: use, Answer: Yes}
 	switch {
 	case err == nil:
-	case errors.Is(err, ebpf.ErrNotSupported):
-		x.Answer, x.Why, x.Fix = No, err.Error(), fix
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, os.ErrNotExist):
+		x.Answer, x.Why, x.Fix = No, Words(err), fix
 	case errors.Is(err, unix.EPERM):
-		x.Answer, x.Why, x.Fix = No, "refused: "+err.Error(), fix
+		x.Answer, x.Why, x.Fix = No, "refused: "+Words(err), fix
 	default:
-		x.Answer, x.Why = Unknown, err.Error()
+		x.Answer, x.Why = Unknown, Words(err)
 	}
 	f.List = append(f.List, x)
+}
+
+// Words are an error's words without the library's advice on memory limits, which rye has already lifted.
+func Words(err error) string {
+	return strings.ReplaceAll(err.Error(), " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)", "")
 }
 
 func release() string {

@@ -27,6 +27,9 @@ const (
 // Tiers lists all tiers, best first.
 func Tiers() []Tier { return []Tier{LSM, Fentry, Kprobe, Tracepoint} }
 
+// Exists reports whether there is such a tier; not whether this kernel has it.
+func (t Tier) Exists() bool { return slices.Contains(Tiers(), t) }
+
 // ErrTier says that a tier was asked for that does not exist.
 var ErrTier = errors.New("no such tier")
 
@@ -34,7 +37,10 @@ var ErrTier = errors.New("no such tier")
 func (t Tier) Available() error {
 	switch t {
 	case LSM:
-		return errors.Join(haveLSM(), haveFentry())
+		if err := haveLSM(); err != nil {
+			return err
+		}
+		return haveFentry()
 	case Fentry:
 		return haveFentry()
 	case Kprobe:
@@ -55,7 +61,7 @@ func bestTier() Tier {
 
 // selectTier takes the programs of other tiers out of the specification.
 func selectTier(spec *ebpf.CollectionSpec, tier Tier) error {
-	if !slices.Contains(Tiers(), tier) {
+	if !tier.Exists() {
 		return fmt.Errorf("%w: %q (lsm, fentry, kprobe, tracepoint)", ErrTier, tier)
 	}
 	for name := range spec.Programs {
@@ -130,6 +136,9 @@ func (p *Probes) announce() error {
 		if err := p.coll.Variables[v].Set(on); err != nil {
 			return fmt.Errorf("set %s: %w", v, err)
 		}
+	}
+	if p.tier != Tracepoint && !slices.ContainsFunc(p.hooks, func(h string) bool { return tierOf(h) != "" }) {
+		p.tier = Tracepoint // none of its hooks could be had
 	}
 	p.blind = blindSpots(has)
 	return nil

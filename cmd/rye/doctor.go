@@ -28,6 +28,7 @@ type diagnosis struct {
 
 func newDoctor() *cobra.Command {
 	var asJSON bool
+	var tier string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Tell what rye can see on this machine, and how to get what is missing",
@@ -35,7 +36,10 @@ func newDoctor() *cobra.Command {
 cannot be seen. Exit status: 0 a kernel witness is available, 1 it is not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := diagnose()
+			if err := checkTier(tier); err != nil {
+				return &exitError{1, err}
+			}
+			d := diagnose(loader.Tier(tier))
 			if asJSON {
 				b, err := marshalIndent(d)
 				if err != nil {
@@ -54,14 +58,16 @@ cannot be seen. Exit status: 0 a kernel witness is available, 1 it is not.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	cmd.Flags().StringVar(&tier, "tier", "", "try these kernel hooks instead of the best there are: `lsm`, fentry, kprobe or tracepoint")
+	completeTier(cmd)
 	return cmd
 }
 
-func diagnose() *diagnosis {
+func diagnose(tier loader.Tier) *diagnosis {
 	f := loader.Detect()
 	d := &diagnosis{Version: version, Kernel: f.Kernel, Tier: f.Tier, Features: f.List, Tools: map[string]string{}}
 	d.Cgroup = loader.Feature{Name: "cgroup2", Answer: loader.Yes, For: "membership that leaving cannot hide, and the socket hooks"}
-	obs := startObserver("doctor-"+fmt.Sprint(os.Getpid()), loader.Options{Capture: loader.CaptureHeaders})
+	obs := startObserver("doctor-"+fmt.Sprint(os.Getpid()), loader.Options{Capture: loader.CaptureHeaders, Tier: tier})
 	d.Observer = obs.about
 	d.Tier = obs.about.Tier
 	if obs.cg == nil {

@@ -63,7 +63,7 @@ func startObserver(id string, want loader.Options) *observer {
 	o.about.Hooks = o.probes.Hooks()
 	o.about.RingBytes = uint64(o.probes.RingBytes())
 	for _, g := range o.probes.Gaps() {
-		o.about.Gaps = append(o.about.Gaps, event.Gap{What: g.What, Why: fmt.Sprintf("%s: %v", g.Hook, g.Err), Affect: "connect"})
+		o.about.Gaps = append(o.about.Gaps, event.Gap{What: g.What, Why: g.Hook + ": " + loader.Words(g.Err), Affect: affects(g.Hook)})
 	}
 	for _, b := range o.probes.Blind() {
 		o.about.Gaps = append(o.about.Gaps, event.Gap{What: b.What, Why: b.Why, Affect: b.Affect})

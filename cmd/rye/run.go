@@ -51,7 +51,7 @@ func run(c wrapConfig) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	obs := startObserver(id, loader.Options{Capture: capture, Enforce: gates})
+	obs := startObserver(id, loader.Options{Capture: capture, Enforce: gates, Tier: loader.Tier(c.tier)})
 	defer obs.close()
 	warnObserver(os.Stderr, obs)
 	if err := nw.enforced(c.net, obs); err != nil {

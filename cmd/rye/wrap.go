@@ -17,6 +17,7 @@ type wrapConfig struct {
 	wait        time.Duration
 	quiet       bool
 	noRecording bool
+	tier        string
 	net         netConfig
 	argv        []string
 }
@@ -38,6 +39,9 @@ verdict is indeterminate. rye doctor tells what is missing.`,
   rye wrap --json-summary out.json -- claude -p 'run the tests'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkTier(c.tier); err != nil {
+				return &exitError{exitOwnFailure, err}
+			}
 			c.argv = args
 			status, err := run(c)
 			if err != nil {
@@ -56,6 +60,8 @@ verdict is indeterminate. rye doctor tells what is missing.`,
 	f.DurationVar(&c.wait, "wait", 3*time.Second, "how long to wait for processes that outlive the command")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print no summary")
 	f.BoolVar(&c.noRecording, "no-recording", false, "do not keep the terminal recording (session.cast)")
+	f.StringVar(&c.tier, "tier", "", "kernel hooks to use instead of the best there are: `lsm`, fentry, kprobe or tracepoint")
+	completeTier(cmd)
 	c.net.flags(f)
 	return cmd
 }

@@ -32,12 +32,55 @@ var suites = []suite{
 	{"internal/conformance", ""},
 }
 
+// TestFlood opens files as fast as one CPU can, reader and producer taking turns on it: what was captured and
+// what is reported lost add up to what was done, with the default ring and with one that is far too small.
+func TestFlood(t *testing.T) {
+	if os.Getenv("RYE_VMTEST") == "" {
+		t.Skip("make vmtest runs this")
+	}
+	if only := os.Getenv("RYE_VMTEST_ONLY"); only != "" && only != "flood" {
+		t.Skip("not asked for")
+	}
+	want := kernels
+	if k := os.Getenv("KERNEL"); k != "" {
+		want = strings.Fields(k)
+	}
+	files := build(t, t.TempDir())
+	for _, k := range want {
+		t.Run(k, func(t *testing.T) {
+			image := filepath.Join(cache(), "kernels", k, "vmlinuz")
+			if _, err := os.Stat(image); err != nil {
+				testutil.Skip(t, "no kernel %s: %v", k, err)
+			}
+			r, err := vm.Boot(context.Background(), vm.Machine{
+				Kernel: image, CPUs: 1, Memory: 2048, Timeout: 12 * time.Minute, Files: files,
+				Env:     []string{"RYE_GROUND=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=1"},
+				Command: []string{"/t/collector.test", "-test.v", "-test.run=PrivOpensAddUp"},
+			})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, r.Output)
+			}
+			if out := string(r.Output); r.ExitStatus != 0 || strings.Count(out, "captured") != 3 {
+				t.Errorf("status %d:\n%s", r.ExitStatus, out)
+			} else {
+				for line := range strings.Lines(out) {
+					if strings.Contains(line, "captured") {
+						t.Log(strings.TrimSpace(line))
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestKernels(t *testing.T) {
 	if os.Getenv("RYE_VMTEST") == "" {
 		t.Skip("make vmtest runs this")
 	}
 	suites := suites
-	if only := os.Getenv("RYE_VMTEST_ONLY"); only != "" {
+	if only := os.Getenv("RYE_VMTEST_ONLY"); only == "flood" {
+		t.Skip("not asked for")
+	} else if only != "" {
 		suites = slices.DeleteFunc(slices.Clone(suites), func(s suite) bool { return s.pkg != only })
 	}
 	want := kernels
