@@ -25,9 +25,9 @@ import (
 	"github.com/ryehq/rye/verify"
 )
 
-// vendor is a scripted model behind TLS that answers as the vendors' hosts, and a proxy of the user's own that
+// behindCompany is a scripted model behind TLS that answers as the vendors' hosts, and a proxy of the user's own that
 // leads there: what a company network looks like to rye. It returns the variables that the user has set.
-func vendor(t testing.TB, m *testutil.Model) []string {
+func behindCompany(t testing.TB, m *testutil.Model) []string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -157,7 +157,7 @@ func TestPrivCodexThroughProxy(t *testing.T) {
 			l := newLab(t)
 			target := filepath.Join(l.home, "one")
 			m := testutil.NewModel(t, "!touch "+target)
-			l.env = append(l.env, vendor(t, m)...)
+			l.env = append(l.env, behindCompany(t, m)...)
 			model := testutil.Model{}
 			model.URL = "https://api.openai.com"
 			codex := l.codex(&model, "do it")
@@ -182,7 +182,7 @@ func TestPrivClaudeThroughProxy(t *testing.T) {
 		t.Run(flag, func(t *testing.T) {
 			l := newLab(t)
 			m := testutil.NewModel(t, "touch one && mkdir two")
-			l.env = append(l.env, vendor(t, m)...)
+			l.env = append(l.env, behindCompany(t, m)...)
 			model := testutil.Model{}
 			model.URL = "https://api.anthropic.com"
 			claude := l.claude(&model, "")
