@@ -2,7 +2,6 @@ package policy
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ type conditions struct {
 	larger       int64 // body_larger_than; -1 when absent
 	contains     []int // needles
 	secrets      []int // needles
-	patterns     []*regexp.Regexp
+	patterns     []*pattern
 	firstPattern int // index of patterns[0] among the bundle's
 	modelMissing *bool
 	models       []string

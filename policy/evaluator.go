@@ -12,16 +12,16 @@ const blockSize = 64 << 10 // bodies are scanned in blocks at fixed positions, s
 
 // An Evaluator judges one request while its body passes. Close must be called. It is for one goroutine.
 type Evaluator struct {
-	b      *Bundle
-	facts  facts
-	decode *content.Decoder
-	whole  *[blockSize]byte // what buf is a part of
-	buf    []byte           // the block being filled; its first carry bytes were scanned for all but long matches
-	from   int              // in buf: where the next scan begins
-	fresh  int              // in buf: first byte that the JSON scanner and patterns have not seen
-	json   jsonScanner
-	feeds  []*content.Feed
-	closed bool
+	b        *Bundle
+	facts    facts
+	decode   *content.Decoder
+	whole    *[blockSize]byte // what buf is a part of
+	buf      []byte           // the block being filled; its first carry bytes were scanned for all but long matches
+	from     int              // in buf: where the next scan begins
+	fresh    int              // in buf: first byte that the JSON scanner and patterns have not seen
+	json     jsonScanner
+	matchers []*matcher
+	closed   bool
 }
 
 // blocks are used again: most bodies are far smaller than one.
@@ -75,11 +75,7 @@ func NewEvaluator(b *Bundle, head Head) *Evaluator {
 	e.decode = content.NewDecoder(f.header["content-encoding"], e.take)
 	for _, r := range b.Rules {
 		for _, p := range r.when.patterns {
-			at := len(f.matched)
-			f.matched = append(f.matched, false)
-			e.feeds = append(e.feeds, content.NewFeed(func(in *content.Feed) {
-				f.matched[at] = p.MatchReader(content.Runes{Feed: in})
-			}))
+			e.matchers = append(e.matchers, newMatcher(p, new(bool)))
 		}
 	}
 	return e
@@ -121,10 +117,8 @@ func (e *Evaluator) scan(last bool) {
 	if e.b.needs.json {
 		e.json.write(fresh)
 	}
-	for _, f := range e.feeds {
-		if !f.Done() {
-			f.Write(fresh)
-		}
+	for _, m := range e.matchers {
+		m.scan(e.buf, e.fresh)
 	}
 	to := len(e.buf)
 	if !last {
@@ -151,8 +145,9 @@ func (e *Evaluator) Close() Decision {
 				e.whole, e.buf = nil, nil
 			}
 		}
-		for _, f := range e.feeds {
-			f.Close()
+		for _, m := range e.matchers {
+			m.close()
+			e.facts.matched = append(e.facts.matched, *m.found)
 		}
 		e.facts.models = append(e.facts.models, e.json.models...)
 		e.facts.tools, e.facts.over = e.json.tools, e.json.over

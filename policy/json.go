@@ -94,13 +94,10 @@ func (s *jsonScanner) inString(b []byte) []byte {
 		s.take(b[:1])
 		return b[1:]
 	}
-	i := plain(b)
 	if !s.keep {
-		for i+1 < len(b) && b[i] == '\\' {
-			i += 2
-			i += plain(b[i:])
-		}
+		return s.skip(b)
 	}
+	i := plain(b)
 	s.take(b[:i])
 	switch {
 	case i == len(b):
@@ -117,8 +114,34 @@ func (s *jsonScanner) inString(b []byte) []byte {
 	return nil
 }
 
-// plain is the length of b up to the first quote or backslash. Bodies are mostly strings, so it looks at
-// eight bytes at a time: x-1 borrows into the high bit of a byte only where x has a zero byte.
+// skip passes over a string that is not wanted: to the first quote behind an even number of backslashes. Bodies are
+// mostly such strings.
+func (s *jsonScanner) skip(b []byte) []byte {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(b[at:], '"')
+		if i < 0 {
+			s.esc = odd(b)
+			return nil
+		}
+		at += i
+		if !odd(b[:at]) {
+			s.in = false
+			return b[at+1:]
+		}
+	}
+}
+
+// odd reports whether b ends in an odd number of backslashes.
+func odd(b []byte) bool {
+	n := len(b)
+	for n > 0 && b[n-1] == '\\' {
+		n--
+	}
+	return (len(b)-n)%2 == 1
+}
+
+// plain is the length of b up to the first quote or backslash. It looks at eight bytes at a time: x-1 borrows
+// into the high bit of a byte only where x has a zero byte.
 func plain(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -151,6 +174,13 @@ func (s *jsonScanner) end() {
 	if !s.keep || f == nil {
 		return
 	}
+	if s.isKey && bytes.IndexByte(s.text, '\\') < 0 {
+		f.key, f.wantKey = knownKey(s.text), false
+		if s.long {
+			f.key = ""
+		}
+		return
+	}
 	text := string(s.text)
 	if bytes.IndexByte(s.text, '\\') >= 0 {
 		if json.Unmarshal(slices.Concat([]byte{'"'}, s.text, []byte{'"'}), &text) != nil {
@@ -158,7 +188,7 @@ func (s *jsonScanner) end() {
 		}
 	}
 	if s.isKey {
-		f.key, f.wantKey = text, false
+		f.key, f.wantKey = knownKey([]byte(text)), false
 		if s.long {
 			f.key = ""
 		}
@@ -171,6 +201,25 @@ func (s *jsonScanner) end() {
 	case f.key == "name" && s.inTools():
 		s.tools = s.add(s.tools, text)
 	}
+}
+
+// knownKey is a key that is asked about, "" for any other: most keys then need no memory.
+func knownKey(key []byte) string {
+	switch string(key) {
+	case "model":
+		return "model"
+	case "name":
+		return "name"
+	case "tools":
+		return "tools"
+	case "functions":
+		return "functions"
+	case "function":
+		return "function"
+	case "functionDeclarations", "function_declarations":
+		return "functionDeclarations"
+	}
+	return ""
 }
 
 func (s *jsonScanner) add(list []string, text string) []string {
@@ -193,7 +242,7 @@ func (s *jsonScanner) inTools() bool {
 	case 4:
 		return s.stack[3].key == "function"
 	case 5:
-		return slices.Contains([]string{"functionDeclarations", "function_declarations"}, s.stack[3].key)
+		return s.stack[3].key == "functionDeclarations"
 	}
 	return false
 }

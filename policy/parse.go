@@ -78,6 +78,7 @@ type parser struct {
 	texts   map[string]int // body_contains -> needle
 	kinds   map[string][]int
 	npat    int
+	prefix  int // longest of the patterns'
 }
 
 func newParser() *parser { return &parser{b: &Bundle{}, texts: map[string]int{}} }
@@ -130,6 +131,7 @@ func (p *parser) bundle(n *yaml.Node) (*Bundle, error) {
 		b.Rules = append(b.Rules, r)
 	}
 	b.scan = newScanner(p.needles)
+	b.scan.reach = max(b.scan.reach, p.prefix)
 	return b, nil
 }
 

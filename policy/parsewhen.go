@@ -166,11 +166,12 @@ func (p *parser) patterns(c *conditions, v *yaml.Node) error {
 	}
 	c.firstPattern = p.npat
 	for _, n := range nodes {
-		re, err := regexp.Compile(n.Value)
+		pat, err := newPattern(n.Value)
 		if err != nil {
 			return bad(n, "pattern: %v", err)
 		}
-		c.patterns = append(c.patterns, re)
+		c.patterns = append(c.patterns, pat)
+		p.prefix = max(p.prefix, len(pat.prefix))
 		p.npat++
 	}
 	return nil

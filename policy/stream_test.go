@@ -3,7 +3,9 @@ package policy
 import (
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 const everything = `
@@ -128,6 +130,14 @@ func TestBoundedMemory(t *testing.T) {
 	}
 }
 
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func BenchmarkEvaluate(b *testing.B) {
 	// A conversation about code, as the APIs carry it.
 	line := `func (s *server) handle(w http.ResponseWriter, r *http.Request) error {\n\treturn fmt.Errorf(\"read body of request: %w\", err)\n}\n`
@@ -145,9 +155,12 @@ func BenchmarkEvaluate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
+			before := cpu(b)
 			for b.Loop() {
 				Decide(bundle, Request{Head{Method: "POST", Host: "api.openai.com", Path: "/v1/responses"}, body})
 			}
+			// Of this process's own time: on a shared machine the clock also counts what others do.
+			b.ReportMetric(float64(len(body))*float64(b.N)/1e6/(cpu(b)-before).Seconds(), "MB/cpu-s")
 		})
 	}
 }

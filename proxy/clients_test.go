@@ -16,8 +16,11 @@ func (l *lab) run(name string, args ...string) string {
 		l.t.Skipf("%s is not here", name)
 	}
 	cmd := exec.Command(path, args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + l.t.TempDir(), "HTTPS_PROXY=" + l.url.String(), "https_proxy=" + l.url.String(),
-		"NODE_EXTRA_CA_CERTS=" + l.caFile, "PROXY_PORT=" + l.url.Port()}
+	cmd.Env = append(l.env, "PATH="+os.Getenv("PATH"), "HOME="+l.t.TempDir(), "HTTPS_PROXY="+l.url.String(), "https_proxy="+l.url.String(),
+		"PROXY_PORT="+l.url.Port())
+	for _, name := range []string{"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
+		cmd.Env = append(cmd.Env, name+"="+l.caFile)
+	}
 	timer := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	out, err := cmd.CombinedOutput()

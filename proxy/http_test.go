@@ -119,8 +119,7 @@ func TestStreamIsPrompt(t *testing.T) {
 	const tries = 30
 	for _, way := range []string{"HTTP/1.1", "HTTP/2.0", "shim"} {
 		sent := make(chan time.Time, 1)
-		var l *lab
-		l = newLab(t, bundle, func(w http.ResponseWriter, r *http.Request) {
+		l := newLab(t, bundle, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			sent <- time.Now()
 			fmt.Fprintf(w, "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"%s\"}}\n\n", strings.Repeat("tool_use ", 100))

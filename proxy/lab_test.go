@@ -30,6 +30,7 @@ type lab struct {
 	originCA *x509.CertPool
 	originPF string // PEM file of the origin's own CA: what clients need inside a tunnel
 	url      *url.URL
+	env      []string // more of the environment of run
 
 	mu     sync.Mutex
 	seen   []string // requests that reached the origin: METHOD path body

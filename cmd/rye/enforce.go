@@ -20,6 +20,11 @@ func (n *network) gates(c netConfig) (*loader.Enforce, error) {
 		return nil, nil
 	}
 	e := &loader.Enforce{DNS: c.dns, Ports: []uint16{n.addr().Port()}}
+	for _, addr := range n.about.Shims {
+		if a, err := netip.ParseAddrPort(addr); err == nil {
+			e.Ports = append(e.Ports, a.Port())
+		}
+	}
 	for _, p := range c.ports {
 		if p == 0 || p > 65535 {
 			return nil, fmt.Errorf("--allow-port %d: not a port", p)

@@ -45,8 +45,13 @@ var rootFiles = []string{
 // maxRoots bounds a file of certificates that a variable of the user points to.
 const maxRoots = 16 << 20
 
-// arrange makes the command's environment out of the user's own.
-func (n *network) arrange(env []string) error {
+// arrange makes the command's environment out of the user's own. Without the proxy that is what it was.
+func (n *network) arrange(env []string, withProxy bool) error {
+	n.about.DNS = resolvers()
+	if !withProxy {
+		n.env = slices.Clone(env)
+		return nil
+	}
 	own := map[string]string{}
 	for _, kv := range env {
 		if name, value, ok := strings.Cut(kv, "="); ok {
@@ -111,7 +116,6 @@ func (n *network) arrange(env []string) error {
 			n.about.Via = withoutUser(v)
 		}
 	}
-	n.about.DNS = resolvers()
 	return nil
 }
 

@@ -30,6 +30,7 @@ import (
 // netConfig is what rye wrap was told about the session's network.
 type netConfig struct {
 	proxy   bool
+	shim    bool
 	capture string
 	enforce bool
 	ports   []uint
@@ -38,6 +39,7 @@ type netConfig struct {
 
 func (c *netConfig) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.proxy, "proxy", false, "give the command rye's proxy and CA: requests to model providers are judged by the policy and recorded")
+	f.BoolVar(&c.shim, "shim", false, "point ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL at rye; what they named before is the upstream, else the vendor")
 	f.BoolVar(&c.enforce, "enforce", false, "let the kernel refuse every connection but those to the proxy, name servers and allowed ports; implies --proxy")
 	f.UintSliceVar(&c.ports, "allow-port", nil, "`PORT` on loopback that --enforce lets the command reach; may be given again")
 	f.StringVar(&c.dns, "allow-dns", loader.DNSSystem, "name servers that --enforce lets the command ask: none, system (those of resolv.conf), all")
@@ -58,22 +60,24 @@ type network struct {
 	was    map[string]string
 	via    string
 
-	bundle atomic.Pointer[policy.Bundle]
-	about  event.PolicyApplied
-	stamp  fileStamp         // of the policy file as it was last read
-	emit   func(event.Event) // set when ready is closed
-	ready  chan struct{}
-	quit   chan struct{}
-	watch  sync.WaitGroup
-	once   sync.Once
-	ended  error
+	bundle  atomic.Pointer[policy.Bundle]
+	about   event.PolicyApplied
+	stamp   fileStamp         // of the policy file as it was last read
+	emit    func(event.Event) // set when ready is closed
+	ready   chan struct{}
+	quit    chan struct{}
+	watch   sync.WaitGroup
+	shims   sync.WaitGroup
+	shimErr atomic.Pointer[error]
+	once    sync.Once
+	ended   error
 }
 
 // startNetwork starts the proxy when it is asked for; the nil *network is a session without one. Unlike
 // recording, which a command can do without, a proxy that was asked for and cannot be had is an error:
 // nothing then runs past it by accident.
 func startNetwork(c netConfig, session string) (*network, error) {
-	if !c.proxy && !c.enforce {
+	if !c.proxy && !c.enforce && !c.shim {
 		return nil, nil
 	}
 	h, err := openHome()
@@ -90,7 +94,7 @@ func startNetwork(c netConfig, session string) (*network, error) {
 	if n.listen, err = listenLoopback(); err != nil {
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}
-	if err := n.arrange(os.Environ()); err != nil {
+	if err := n.arrange(os.Environ(), c.proxy || c.enforce); err != nil {
 		n.listen.Close()
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}
@@ -106,6 +110,13 @@ func startNetwork(c netConfig, session string) (*network, error) {
 	if err != nil {
 		n.listen.Close()
 		return nil, err
+	}
+	if c.shim {
+		if err := n.startShims(os.Environ()); err != nil {
+			n.proxy.Close()
+			n.listen.Close()
+			return nil, err
+		}
 	}
 	go func() { n.served <- n.proxy.Serve(n.listen) }()
 	return n, nil
@@ -190,7 +201,7 @@ func (n *network) close() error {
 	n.once.Do(func() {
 		close(n.quit)
 		n.watch.Wait()
-		n.ended = errors.Join(n.proxy.Close(), <-n.served)
+		n.ended = errors.Join(n.proxy.Close(), <-n.served, n.waitShims())
 	})
 	return n.ended
 }

@@ -93,7 +93,7 @@ func TestChildEnvironment(t *testing.T) {
 	defer l.Close()
 	n := &network{home: h, ca: ca, listen: l}
 	err = n.arrange([]string{"HTTPS_PROXY=http://me:p%40ss@proxy.corp.test:3128", "NO_PROXY=*", "CURL_CA_BUNDLE=" + mine, "PIP_CERT=" + mine,
-		"SSL_CERT_DIR=/nowhere", "NODE_EXTRA_CA_CERTS=/nowhere/either.pem", "ALL_PROXY=socks5://x", "OTHER=kept"})
+		"SSL_CERT_DIR=/nowhere", "NODE_EXTRA_CA_CERTS=/nowhere/either.pem", "ALL_PROXY=socks5://x", "OTHER=kept"}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
