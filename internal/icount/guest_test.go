@@ -45,6 +45,13 @@ func TestGuest(t *testing.T) {
 		if stop == nil {
 			continue
 		}
+		var prefix []string
+		switch mode {
+		case "strace":
+			prefix = []string{filepath.Join(dir, "strace"), "-f", "-e", "trace=execve,openat,connect", "-o", "/tmp/trace"}
+		case "strace-bpf":
+			prefix = []string{filepath.Join(dir, "strace"), "-f", "--seccomp-bpf", "-e", "trace=execve,openat,connect", "-o", "/tmp/trace"}
+		}
 		run(t, in.path, filepath.Join(dir, "workload"), "exec", "20", filepath.Join(dir, "tiny")) // warm
 		for _, w := range works {
 			argv := append([]string{filepath.Join(dir, "workload")}, w...)
@@ -53,7 +60,7 @@ func TestGuest(t *testing.T) {
 			}
 			tool := cpuOf(unix.RUSAGE_SELF)
 			before := in.usage(t)
-			run(t, in.path, argv...)
+			run(t, in.path, append(prefix, argv...)...)
 			inside := in.usage(t) - before
 			time.Sleep(300 * time.Millisecond) // the reader catches up
 			tool = cpuOf(unix.RUSAGE_SELF) - tool
@@ -131,7 +138,7 @@ func run(t *testing.T, cg string, argv ...string) {
 func attach(t *testing.T, dir, mode string, in *group) (stop func()) {
 	t.Helper()
 	switch mode {
-	case "none":
+	case "none", "strace", "strace-bpf":
 		return func() {}
 	case "null", "path":
 		return attachFloor(t, dir, mode, in)

@@ -20,7 +20,7 @@ import (
 )
 
 // modes in the order of the table: nothing, the two floors, rye's tiers.
-var modes = []string{"none", "null", "path", "tracepoint", "kprobe", "fentry", "lsm"}
+var modes = []string{"none", "null", "path", "tracepoint", "kprobe", "fentry", "lsm", "strace", "strace-bpf"}
 
 // operations per unit of the workload's count.
 var operations = map[string]float64{"exec": 1, "first": 1, "open": 1, "mixed": 41, "idle": 1}
@@ -68,7 +68,7 @@ func TestInstructions(t *testing.T) {
 	}
 	t.Logf("instructions added per operation, Linux %s:\n%s", kernel, &b)
 
-	for _, m := range modes[3:] {
+	for _, m := range []string{"tracepoint", "kprobe", "fentry", "lsm"} {
 		if _, ok := got[m+" exec"]; !ok {
 			continue
 		}
@@ -84,6 +84,28 @@ func TestInstructions(t *testing.T) {
 			t.Errorf("%s uses %.0f instructions a second when idle, more than a fifth of a 5 ms poll's %.0f", m, a/5, f/5)
 		}
 	}
+}
+
+// program is a program of the host's with the libraries that it loads.
+func program(t *testing.T, name string) []vm.File {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%v: scripts/icount installs it", err)
+	}
+	files := []vm.File{{Path: "/t/" + name, From: path}}
+	out, err := exec.Command("ldd", path).Output()
+	if err != nil {
+		t.Fatalf("ldd %s: %v", path, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		for _, w := range strings.Fields(line) {
+			if real, err := filepath.EvalSymlinks(w); strings.HasPrefix(w, "/") && err == nil {
+				files = append(files, vm.File{Path: w, From: real})
+			}
+		}
+	}
+	return files
 }
 
 func measure(t *testing.T, dir, kernel string) map[string]cost {
@@ -104,6 +126,7 @@ func measure(t *testing.T, dir, kernel string) map[string]cost {
 	build(at("tiny"), "cc", "-O2", "-static", "-nostdlib", "-o", at("tiny"), "testdata/ground/tiny.c")
 	build(at("floor.o"), "clang-19", "-target", "bpf", "-D__TARGET_ARCH_x86", "-g", "-O2", "-mcpu=v2", "-Wall", "-Werror", "-Wno-missing-declarations",
 		"-Ivmlinux", "-I/usr/include", "-c", "testdata/floor/floor.bpf.c", "-o", at("floor.o"))
+	files = append(files, program(t, "strace")...)
 	r, err := vm.Boot(context.Background(), vm.Machine{
 		Kernel: kernel, CPUs: 1, Memory: 1536, Icount: true, Timeout: 20 * time.Minute, Files: files,
 		Append:  "mitigations=off",
