@@ -27,7 +27,8 @@ test-deps:
 test: test-deps build
 	@scripts/test
 
-# The privileged tests in Debian's 5.10, 6.1, 6.12 and 7.2 kernels under QEMU; KERNEL="6.1 7.2" picks.
+# The privileged tests in Debian's 5.10, 6.1, 6.12 and 7.2 kernels under QEMU; KERNEL="6.1 7.2" picks, 6.12-arm64
+# is one of the other architecture.
 vmtest:
 	@scripts/vmtest
 

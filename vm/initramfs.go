@@ -23,7 +23,7 @@ func writeInitramfs(file string, m Machine) error {
 	w := &cpio{w: bufio.NewWriterSize(f, 1<<20), dirs: map[string]bool{}}
 	files := slices.Clone(m.Files)
 	if !slices.ContainsFunc(files, func(x File) bool { return x.Path == "/bin/busybox" }) {
-		box, err := busybox()
+		box, err := busybox(m)
 		if err != nil {
 			return err
 		}
@@ -40,8 +40,11 @@ func writeInitramfs(file string, m Machine) error {
 	return errors.Join(w.err, w.w.Flush(), f.Close())
 }
 
-// busybox finds a static busybox of the host's architecture.
-func busybox() (string, error) {
+// busybox is the guest's, or a static one of the host's architecture.
+func busybox(m Machine) (string, error) {
+	if m.Busybox != "" {
+		return m.Busybox, nil
+	}
 	for _, p := range []string{"/bin/busybox", "/usr/bin/busybox"} {
 		if _, err := os.Stat(p); err == nil {
 			return p, nil
@@ -57,7 +60,7 @@ func busybox() (string, error) {
 func (m Machine) init() string {
 	result := "/dev/ttyS1"
 	if m.Arch == "arm64" {
-		result = "/dev/hvc0"
+		result = "/dev/ttyS0"
 	}
 	var b strings.Builder
 	b.WriteString(`#!/bin/busybox sh

@@ -32,6 +32,7 @@ type Machine struct {
 	Append  string        // added to the kernel's command line
 	Timeout time.Duration // 0 for 3 minutes
 	Arch    string        // amd64, arm64; "" for the host's
+	Busybox string        // a static one for Arch; "" for the host's own
 }
 
 // A File is put into the guest at Path. Data, or the host file From.
@@ -152,8 +153,8 @@ func (m Machine) command(dir, initrd, accel string) (string, []string) {
 		"-append", strings.TrimSpace("console=" + console + " quiet loglevel=4 panic=-1 rdinit=/init " + m.Append),
 	}
 	if m.Arch == "arm64" {
-		// One UART on this board: results go over a virtio console, whose driver Debian builds in.
-		args = append(args, "-device", "virtio-serial-device", "-chardev", "file,id=result,path="+filepath.Join(dir, "result"), "-device", "virtconsole,chardev=result")
+		// One UART on this board: results go over another on the PCI bus, whose driver Debian builds in.
+		args = append(args, "-chardev", "file,id=result,path="+filepath.Join(dir, "result"), "-device", "pci-serial,chardev=result")
 	} else {
 		args = append(args, "-serial", "file:"+filepath.Join(dir, "result"))
 	}

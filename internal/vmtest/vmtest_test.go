@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,22 @@ import (
 var kernels = []string{"5.10", "6.1", "6.12", "7.2"}
 
 // bestTier is what rye doctor must find on each: Debian's 5.10 has no BPF LSM.
-var bestTier = map[string]string{"5.10": "fentry", "6.1": "lsm", "6.12": "lsm", "7.2": "lsm"}
+// Trampolines, which LSM programs need too, came to arm64 with 6.4.
+var bestTier = map[string]string{"5.10": "fentry", "6.1": "lsm", "6.12": "lsm", "7.2": "lsm", "6.1-arm64": "kprobe", "6.12-arm64": "lsm"}
+
+// machine is the guest for a kernel: NAME for the host's architecture, NAME-arm64 for an arm64 one.
+func machine(t *testing.T, kernel string) vm.Machine {
+	t.Helper()
+	dir := filepath.Join(cache(), "kernels", kernel)
+	m := vm.Machine{Kernel: filepath.Join(dir, "vmlinuz"), CPUs: 2, Memory: 1536, Timeout: 15 * time.Minute}
+	if strings.HasSuffix(kernel, "-arm64") {
+		m.Arch, m.Busybox = "arm64", filepath.Join(dir, "busybox")
+	}
+	if _, err := os.Stat(m.Kernel); err != nil {
+		testutil.Skip(t, "no kernel %s: %v", kernel, err)
+	}
+	return m
+}
 
 // A suite is a test binary that runs in the guest, and its arguments.
 type suite struct{ pkg, args string }
@@ -45,18 +61,14 @@ func TestFlood(t *testing.T) {
 	if k := os.Getenv("KERNEL"); k != "" {
 		want = strings.Fields(k)
 	}
-	files := build(t, t.TempDir())
+	files := builder(t)
 	for _, k := range want {
 		t.Run(k, func(t *testing.T) {
-			image := filepath.Join(cache(), "kernels", k, "vmlinuz")
-			if _, err := os.Stat(image); err != nil {
-				testutil.Skip(t, "no kernel %s: %v", k, err)
-			}
-			r, err := vm.Boot(context.Background(), vm.Machine{
-				Kernel: image, CPUs: 1, Memory: 2048, Timeout: 12 * time.Minute, Files: files,
-				Env:     []string{"RYE_GROUND=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=1"},
-				Command: []string{"/t/collector.test", "-test.v", "-test.run=PrivOpensAddUp"},
-			})
+			m := machine(t, k)
+			m.CPUs, m.Memory, m.Files = 1, 2048, files(t, m.Arch)
+			m.Env = []string{"RYE_GROUND=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=1"}
+			m.Command = []string{"/t/collector.test", "-test.v", "-test.run=PrivOpensAddUp"}
+			r, err := vm.Boot(context.Background(), m)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, r.Output)
 			}
@@ -87,14 +99,10 @@ func TestKernels(t *testing.T) {
 	if k := os.Getenv("KERNEL"); k != "" {
 		want = strings.Fields(k)
 	}
-	dir := t.TempDir()
-	files := build(t, dir)
+	files := builder(t)
 	for _, k := range want {
 		t.Run(k, func(t *testing.T) {
-			image := filepath.Join(cache(), "kernels", k, "vmlinuz")
-			if _, err := os.Stat(image); err != nil {
-				testutil.Skip(t, "no kernel %s: %v", k, err)
-			}
+			m := machine(t, k)
 			var script strings.Builder
 			script.WriteString("uname -r; status=0\n")
 			for _, s := range suites {
@@ -103,12 +111,10 @@ func TestKernels(t *testing.T) {
 			}
 			script.WriteString("echo; echo doctor-begin; HOME=/tmp/home /t/rye doctor --json || status=1; echo doctor-end\n")
 			script.WriteString("echo; echo coverage-begin; cat /tmp/coverage; echo coverage-end; exit $status\n")
-			r, err := vm.Boot(context.Background(), vm.Machine{
-				Kernel: image, CPUs: 2, Memory: 1536, Timeout: 12 * time.Minute,
-				Files:   append(files, vm.File{Path: "/run.sh", Data: []byte(script.String())}, vm.File{Path: "/src/.keep", Data: []byte("x")}),
-				Env:     []string{"RYE_GROUND=/t", "RYE_COVERAGE=/tmp/coverage", "RYE_TEST_STRICT=1", "GOMAXPROCS=2", "EVADE_TRIES=200"},
-				Command: []string{"sh", "/run.sh"},
-			})
+			m.Files = append(slices.Clip(files(t, m.Arch)), vm.File{Path: "/run.sh", Data: []byte(script.String())}, vm.File{Path: "/src/.keep", Data: []byte("x")})
+			m.Env = []string{"RYE_GROUND=/t", "RYE_COVERAGE=/tmp/coverage", "RYE_TEST_STRICT=1", "GOMAXPROCS=2", "EVADE_TRIES=200"}
+			m.Command = []string{"sh", "/run.sh"}
+			r, err := vm.Boot(context.Background(), m)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, r.Output)
 			}
@@ -172,13 +178,36 @@ func cache() string {
 	return filepath.Join(testutil.Root(), ".cache")
 }
 
+// builder builds once for each architecture.
+func builder(t *testing.T) func(t *testing.T, arch string) []vm.File {
+	dir := t.TempDir() // of the whole test, not of one kernel
+	built := map[string][]vm.File{}
+	return func(t *testing.T, arch string) []vm.File {
+		t.Helper()
+		if arch == "" {
+			arch = runtime.GOARCH
+		}
+		if built[arch] == nil {
+			built[arch] = build(t, filepath.Join(dir, arch), arch)
+		}
+		return built[arch]
+	}
+}
+
 // build makes what the guest runs: static test binaries and the ground programs they compare with.
-func build(t *testing.T, dir string) []vm.File {
+func build(t *testing.T, dir, arch string) []vm.File {
 	t.Helper()
+	cc := "cc"
+	if arch == "arm64" && runtime.GOARCH != arch {
+		cc = "aarch64-linux-gnu-gcc"
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	var files []vm.File
 	run := func(out string, argv ...string) {
 		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Dir, cmd.Env = testutil.Root(), append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Dir, cmd.Env = testutil.Root(), append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
 		if b, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", argv, err, b)
 		}
@@ -201,7 +230,7 @@ func build(t *testing.T, dir string) []vm.File {
 		if filepath.Base(out) == "tiny" {
 			flags = []string{"-O2", "-static", "-nostdlib"}
 		}
-		run(out, append(append([]string{"cc"}, flags...), "-o", out, src)...)
+		run(out, append(append([]string{cc}, flags...), "-o", out, src)...)
 	}
 	return files
 }
