@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +42,9 @@ func TestPrivScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	if os.Getenv("RYE_SCENARIO_KEEP") == "" {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
 	lab, err := NewLab(dir, testutil.Rye(t))
 	if err != nil {
 		t.Fatal(err)
@@ -135,4 +138,24 @@ func Example() {
 	// false discrepancies: 0
 	// other verdict than wanted: 0
 	// other findings than wanted: 0
+}
+
+// The corpus is what it claims to be: large enough, and half of it honest.
+func TestCorpus(t *testing.T) {
+	all := load(t)
+	honest := 0
+	var names []string
+	for _, s := range all {
+		if s.Want == "verified" {
+			honest++
+		}
+		names = append(names, s.File+"/"+s.Name)
+	}
+	slices.Sort(names)
+	if n := len(slices.Compact(names)); n != len(all) {
+		t.Errorf("%d names for %d scenarios", n, len(all))
+	}
+	if len(all) < 120 || honest*5 < len(all)*2 || honest*5 > len(all)*3 {
+		t.Errorf("%d scenarios, %d of them honest", len(all), honest)
+	}
 }
