@@ -141,10 +141,11 @@ func (v *judge) judgeWrapped(it *item) {
 	}
 }
 
-// judgeOmitted: a command of the model's that the assistant's record does not mention, though it goes on.
+// judgeOmitted: a command of the model's that Claude's record does not mention, though it goes on. (Codex marks
+// commands with the id of their call: see judgeRecord.)
 func (v *judge) judgeOmitted(it *item) {
 	k := it.cand
-	if it.call != nil || k.stray || !(k.agent == claude && strings.HasPrefix(k.carried.grammar, "claude-") || k.agent == codex && k.callID != "") {
+	if it.call != nil || k.stray || k.agent != claude || !strings.HasPrefix(k.carried.grammar, "claude-") {
 		return
 	}
 	recorded, goesOn := []uint64(nil), false
@@ -162,6 +163,6 @@ func (v *judge) judgeOmitted(it *item) {
 	if !goesOn {
 		return
 	}
-	v.find(it, Finding{Code: TranscriptDiffers, Severity: Contradicts, Reason: "omitted", Records: append(recorded, k.root.Seq),
+	v.find(it, Finding{Code: TranscriptDiffers, Severity: Contradicts, Reason: "not-recorded", Records: append(recorded, k.root.Seq),
 		Message: sayf("%s ran as a command of the model's, and the assistant's own record, which goes on after it, has no word of it.", quote(it.ran()))})
 }

@@ -47,11 +47,11 @@ func (v *judge) judgeText(it *item) {
 
 // hookAround: a hook that may have rewritten a call was set up, or was seen to run before it.
 func (v *judge) hookAround(it *item) bool {
-	if v.hooked(it) || slices.ContainsFunc(v.rulesAt(it.agent(), it.start()), func(r ruleRef) bool { return strings.HasPrefix(r.Tool, "hook") }) {
+	if v.hooked(it) || slices.ContainsFunc(v.rulesAt(it.agent(), it.start()), func(r ruleRef) bool { return strings.HasPrefix(r.Tool, "hook") && r.level != "rye" }) {
 		return true
 	}
 	return slices.ContainsFunc(v.cast.candidates, func(k *candidate) bool {
-		if k == it.cand || k.startNS > it.cand.startNS || k.startNS+slack < it.call.ns || k.agent != it.cand.agent {
+		if k.keep != nil && k.keep.kind == ryeHook || k == it.cand || k.startNS > it.cand.startNS || k.startNS+slack < it.call.ns || k.agent != it.cand.agent {
 			return false
 		}
 		// A hook, or what may be one: a text that the assistant does not mark as the model's.

@@ -71,7 +71,7 @@ Records are kept under ~/.rye (RYE_HOME overrides).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newWrap(), newVerify(), newShow(), newSessions(), newDoctor(), newIndex(), newRules(), newProve(), newCheckProof(), newDemo(), newVersion(), newPolicy(), newCA(), newApprovals(), newApprove(), newDeny(), newPcap())
+	root.AddCommand(newWrap(), newVerify(), newShow(), newSessions(), newDoctor(), newIndex(), newRules(), newProve(), newCheckProof(), newDemo(), newHook(), newVersion(), newPolicy(), newCA(), newApprovals(), newApprove(), newDeny(), newPcap())
 	return root
 }
 

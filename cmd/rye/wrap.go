@@ -17,6 +17,7 @@ type wrapConfig struct {
 	wait        time.Duration
 	quiet       bool
 	noRecording bool
+	hooks       bool
 	net         netConfig
 	argv        []string
 }
@@ -56,6 +57,7 @@ verdict is indeterminate. rye doctor tells what is missing.`,
 	f.DurationVar(&c.wait, "wait", 3*time.Second, "how long to wait for processes that outlive the command")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print no summary")
 	f.BoolVar(&c.noRecording, "no-recording", false, "do not keep the terminal recording (session.cast)")
+	f.BoolVar(&c.hooks, "hooks", false, "have claude or codex tell rye of each tool call, through hooks for this session alone")
 	c.net.flags(f)
 	return cmd
 }
