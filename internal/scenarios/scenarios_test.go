@@ -1,10 +1,12 @@
 package scenarios
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,15 @@ import (
 	"github.com/ryehq/rye/internal/testutil"
 	"github.com/ryehq/rye/report"
 )
+
+// Sessions wait more than they work: for a key, for the screen to stand still.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil {
+		flag.Set("test.parallel", strconv.Itoa(2*n))
+	}
+	os.Exit(m.Run())
+}
 
 func load(t testing.TB) []*Scenario {
 	t.Helper()
