@@ -32,6 +32,7 @@ const (
 const (
 	caLife   = 825 * 24 * time.Hour
 	leafLife = 7 * 24 * time.Hour
+	backdate = 48 * time.Hour // clocks of containers and virtual machines are behind at times
 	maxLeafs = 256
 )
 
@@ -67,7 +68,7 @@ func NewCA(domains []string, now time.Time) (*CA, error) {
 	t := &x509.Certificate{
 		SerialNumber:                serial(),
 		Subject:                     pkix.Name{CommonName: "rye local CA " + host, Organization: []string{"rye (made on this machine)"}},
-		NotBefore:                   now.Add(-time.Hour),
+		NotBefore:                   now.Add(-backdate),
 		NotAfter:                    now.Add(caLife),
 		KeyUsage:                    x509.KeyUsageCertSign,
 		BasicConstraintsValid:       true,
@@ -232,7 +233,7 @@ func (ca *CA) leaf(host string, now time.Time) (*tls.Certificate, error) {
 	t := &x509.Certificate{
 		SerialNumber: serial(),
 		Subject:      pkix.Name{CommonName: host},
-		NotBefore:    now.Add(-time.Hour),
+		NotBefore:    now.Add(-backdate),
 		NotAfter:     now.Add(leafLife),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
