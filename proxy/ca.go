@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,17 @@ const (
 func DefaultDomains() []string {
 	return []string{"openai.com", "chatgpt.com", "anthropic.com", "claude.ai", "claude.com", "cursor.sh", "cursor.com",
 		"codeium.com", "windsurf.com", "generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"}
+}
+
+var domainShape = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$`)
+
+// Domain checks a name that connections are to be opened for: a domain, of more than one label, or an IP address.
+func Domain(s string) (string, error) {
+	d := strings.ToLower(strings.TrimSuffix(s, "."))
+	if net.ParseIP(d) == nil && (len(d) > 253 || !domainShape.MatchString(d)) {
+		return "", fmt.Errorf("%q is not a domain (write example.com: subdomains are included)", s)
+	}
+	return d, nil
 }
 
 // A CA signs the certificates that the proxy shows to its clients. It is made on the machine where it is
