@@ -10,6 +10,7 @@ type ProxyDecision struct {
 	Method      string   `json:"method"`             //
 	Host        string   `json:"host"`               // host:port
 	Path        string   `json:"path,omitempty"`     // without the query; "" for a tunnel
+	SNI         string   `json:"sni,omitempty"`      // name in the TLS handshake of a tunnel, or of one that failed
 	Proto       string   `json:"proto"`              // the client's: HTTP/1.1, HTTP/2.0
 	Shim        string   `json:"shim,omitempty"`     // the upstream's base URL, when it came by the API shim and not by the proxy
 	Upgraded    string   `json:"upgraded,omitempty"` // websocket: every message of the client's was judged before it was sent on

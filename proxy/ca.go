@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ const (
 const (
 	caLife   = 825 * 24 * time.Hour
 	leafLife = 7 * 24 * time.Hour
+	backdate = 48 * time.Hour // clocks of containers and virtual machines are behind at times
 	maxLeafs = 256
 )
 
@@ -39,6 +41,17 @@ const (
 func DefaultDomains() []string {
 	return []string{"openai.com", "chatgpt.com", "anthropic.com", "claude.ai", "claude.com", "cursor.sh", "cursor.com",
 		"codeium.com", "windsurf.com", "generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"}
+}
+
+var domainShape = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$`)
+
+// Domain checks a name that connections are to be opened for: a domain, of more than one label, or an IP address.
+func Domain(s string) (string, error) {
+	d := strings.ToLower(strings.TrimSuffix(s, "."))
+	if net.ParseIP(d) == nil && (len(d) > 253 || !domainShape.MatchString(d)) {
+		return "", fmt.Errorf("%q is not a domain (write example.com: subdomains are included)", s)
+	}
+	return d, nil
 }
 
 // A CA signs the certificates that the proxy shows to its clients. It is made on the machine where it is
@@ -67,7 +80,7 @@ func NewCA(domains []string, now time.Time) (*CA, error) {
 	t := &x509.Certificate{
 		SerialNumber:                serial(),
 		Subject:                     pkix.Name{CommonName: "rye local CA " + host, Organization: []string{"rye (made on this machine)"}},
-		NotBefore:                   now.Add(-time.Hour),
+		NotBefore:                   now.Add(-backdate),
 		NotAfter:                    now.Add(caLife),
 		KeyUsage:                    x509.KeyUsageCertSign,
 		BasicConstraintsValid:       true,
@@ -232,7 +245,7 @@ func (ca *CA) leaf(host string, now time.Time) (*tls.Certificate, error) {
 	t := &x509.Certificate{
 		SerialNumber: serial(),
 		Subject:      pkix.Name{CommonName: host},
-		NotBefore:    now.Add(-time.Hour),
+		NotBefore:    now.Add(-backdate),
 		NotAfter:     now.Add(leafLife),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -44,6 +44,15 @@ func TestCA(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
+	for _, shift := range []time.Duration{-24 * time.Hour, 12 * time.Hour} { // clocks that are not right
+		leaf, err := ca.leaf("example.com", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := leaf.Leaf.Verify(x509.VerifyOptions{DNSName: "example.com", Roots: roots, CurrentTime: now.Add(shift)}); err != nil {
+			t.Errorf("%v from now: %v", shift, err)
+		}
+	}
 	a, _ := ca.leaf("example.com", now)
 	if b, _ := ca.leaf("example.com", now.Add(time.Hour)); a != b {
 		t.Error("leaf not kept")

@@ -64,7 +64,21 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	var sent, received int64
 	var both sync.WaitGroup
-	both.Go(func() { sent = pass(up, client) })
+	both.Go(func() {
+		name, first, err := serverName(client)
+		if err == nil {
+			err = x.askedName(host, name)
+		}
+		if err == nil {
+			_, err = up.Write(first)
+		}
+		if err != nil && err != io.EOF {
+			up.Close()
+			client.Close()
+			return
+		}
+		sent = int64(len(first)) + pass(up, client)
+	})
 	both.Go(func() { received = pass(client, up) })
 	both.Wait()
 	x.ev.RequestBytes, x.ev.ResponseBytes = uint64(sent), uint64(received)
@@ -109,11 +123,21 @@ func (p *Proxy) open(w http.ResponseWriter, r *http.Request, host string, x *rec
 		Certificates: []tls.Certificate{*leaf},
 		NextProtos:   []string{"h2", "http/1.1"},
 		MinVersion:   tls.VersionTLS12,
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			x.ev.SNI = clean(h.ServerName)
+			if h.ServerName != "" && !sameName(h.ServerName, host) {
+				return nil, errMismatch
+			}
+			return nil, nil // the one above
+		},
 	})
 	if err := t.HandshakeContext(ctx); err != nil {
 		// Most often a client that was not told to trust the CA. Nothing was decided; that it came is a fact.
 		conn.Close()
 		x.ev.Error = "client-tls"
+		if errors.Is(err, errMismatch) {
+			x.mismatch("on a connection to another host the client asks for " + x.ev.SNI)
+		}
 		x.finish()
 		return
 	}

@@ -109,7 +109,7 @@ func (p *Proxy) hold(r *http.Request, x *record, e *policy.Evaluator) (*spool, e
 // connection to the proxy.
 func outgoing(r *http.Request, way route, body *spool) *http.Request {
 	u := &url.URL{Scheme: way.scheme, Host: way.target, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
-	out := &http.Request{Method: r.Method, URL: u, Host: r.Host, Header: r.Header.Clone(), Trailer: r.Trailer}
+	out := &http.Request{Method: r.Method, URL: u, Host: r.Host, Header: r.Header.Clone(), Trailer: r.Trailer, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if way.host != "" {
 		out.Host = way.host
 	}
@@ -129,8 +129,7 @@ func outgoing(r *http.Request, way route, body *spool) *http.Request {
 	return out
 }
 
-// hopByHop removes the fields of RFC 9110, 7.6.1, and those that speak to a proxy. So does Expect, to one that has
-// asked for the body already.
+// hopByHop removes the fields of RFC 9110, 7.6.1, and those that speak to a proxy.
 func hopByHop(h http.Header) {
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -138,7 +137,7 @@ func hopByHop(h http.Header) {
 		}
 	}
 	trailers := strings.Contains(strings.ToLower(h.Get("Te")), "trailers")
-	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade", "Expect"} {
+	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade"} {
 		h.Del(name)
 	}
 	if trailers {
@@ -183,7 +182,7 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 			}
 			sum.Write(buf[:n])
 			x.ev.ResponseBytes += uint64(n)
-			if err == nil {
+			if err != io.EOF { // what came before an answer broke off is the client's, too
 				if ferr := flush(); ferr != nil {
 					err = ferr
 					break
@@ -202,6 +201,9 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 		// The client must not take a cut answer for a whole one.
 		x.ev.ResponseCut = true
 		x.ev.Error = "response-cut"
+		if res.Request.Context().Err() != nil {
+			x.ev.Error = "client-gone"
+		}
 		panic(http.ErrAbortHandler)
 	}
 	for name, values := range res.Trailer {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -44,26 +45,63 @@ func TestTrailers(t *testing.T) {
 	}
 }
 
-// A client that waits for 100 (Continue) before it sends its body gets it from the proxy.
+// A client that waits for 100 (Continue) before it sends its body gets it; so does the proxy from the server, which
+// can refuse without having read any of it.
 func TestExpectContinue(t *testing.T) {
-	l := newLab(t, bundle, func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %q", b, r.Header.Get("Expect"))
-	}, nil)
-	c := l.client(false)
-	c.Transport.(*http.Transport).ExpectContinueTimeout = 15 * time.Second
-	req, err := http.NewRequest("POST", "https://model.test/v1/x", strings.NewReader(`{"model":"m"}`))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Expect", "100-continue")
-	start := time.Now()
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b, err := io.ReadAll(res.Body); err != nil || string(b) != `{"model":"m"} ""` || time.Since(start) > 10*time.Second {
-		t.Errorf("%s %v after %v", b, err, time.Since(start))
+	defer ln.Close()
+	got := make(chan string, 2)
+	go func() {
+		for _, answer := range []string{"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n"} {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			r := bufio.NewReader(conn)
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			io.WriteString(conn, answer)
+			if req.Header.Get("Expect") != "100-continue" || strings.Contains(answer, "417") {
+				time.Sleep(100 * time.Millisecond) // for a body that should not come
+				got <- req.Header.Get("Expect") + fmt.Sprint(r.Buffered())
+				conn.Close()
+				continue
+			}
+			b, _ := io.ReadAll(req.Body)
+			got <- string(b)
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			conn.Close()
+		}
+	}()
+	l := newLab(t, bundle, nil, func(c *Config) { c.Dialer = nil })
+	base := l.shim("http://" + ln.Addr().String())
+	tr := &http.Transport{ExpectContinueTimeout: 15 * time.Second}
+	defer tr.CloseIdleConnections()
+	for _, c := range []struct {
+		status int
+		got    string
+	}{{417, "100-continue0"}, {200, `{"model":"m"}`}} {
+		req, err := http.NewRequest("POST", base+"/v1/x", strings.NewReader(`{"model":"m"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Expect", "100-continue")
+		start := time.Now()
+		res, err := (&http.Client{Transport: tr}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if g := <-got; res.StatusCode != c.status || g != c.got || time.Since(start) > 10*time.Second {
+			t.Errorf("%d, origin: %q, after %v", res.StatusCode, g, time.Since(start))
+		}
 	}
 }
 

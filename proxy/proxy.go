@@ -128,6 +128,14 @@ func New(c Config) (*Proxy, error) {
 		WriteBufferSize:     32 << 10, // most requests then leave in one piece
 		ReadBufferSize:      32 << 10,
 		IdleConnTimeout:     90 * time.Second,
+		// A client that asks before it sends its body is answered by the server, not by us alone.
+		ExpectContinueTimeout: time.Second,
+		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, res *http.Response) error {
+			if res.StatusCode != http.StatusOK {
+				return proxyError{res.StatusCode}
+			}
+			return nil
+		},
 	}
 	quiet := log.New(io.Discard, "", 0) // failures are events
 	p.outer = &http.Server{Handler: http.HandlerFunc(p.serveOuter), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: quiet}
@@ -154,7 +162,13 @@ func (p *Proxy) Serve(l net.Listener) error {
 	if a, ok := l.Addr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
 		return fmt.Errorf("serve proxy: %v is not a loopback address", l.Addr())
 	}
-	p.wg.Go(func() { _ = p.inner.Serve(p.opened) }) // ends with opened, by Close
+	if !p.enter() {
+		return nil // closed already
+	}
+	go func() {
+		defer p.wg.Done()
+		_ = p.inner.Serve(p.opened) // ends with opened, by Close
+	}()
 	if err := p.outer.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve proxy: %w", err)
 	}

@@ -73,7 +73,12 @@ func class(err error) string {
 	var invalid x509.CertificateInvalidError
 	var verify *tls.CertificateVerificationError
 	var op *net.OpError
+	var via proxyError
 	switch {
+	case errors.As(err, &via) && via.status == http.StatusProxyAuthRequired:
+		return "upstream-proxy-auth"
+	case errors.As(err, &via), errors.Is(err, errSocks):
+		return "upstream-proxy"
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify):
 		return "upstream-certificate"
 	case errors.As(err, &op) && op.Op == "dial":

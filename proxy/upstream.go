@@ -77,10 +77,15 @@ func connectThrough(conn net.Conn, user *url.Userinfo, target string) (net.Conn,
 		return nil, fmt.Errorf("ask upstream proxy: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("upstream proxy answers %d", res.StatusCode)
+		return nil, proxyError{res.StatusCode}
 	}
 	return &clientConn{Conn: conn, r: r}, nil
 }
+
+// A proxyError is a refusal of the user's own proxy.
+type proxyError struct{ status int }
+
+func (e proxyError) Error() string { return fmt.Sprintf("upstream proxy answers %d", e.status) }
 
 var errSocks = errors.New("upstream proxy does not speak SOCKS5 as expected")
 
@@ -126,7 +131,7 @@ func socks5(conn io.ReadWriter, user *url.Userinfo, target string) error {
 			return err
 		}
 		if in[1] != 0 {
-			return errors.New("upstream proxy refuses the user")
+			return proxyError{http.StatusProxyAuthRequired}
 		}
 	}
 	out := []byte{5, 1, 0}
@@ -145,7 +150,7 @@ func socks5(conn io.ReadWriter, user *url.Userinfo, target string) error {
 		return errSocks
 	}
 	if in[1] != 0 {
-		return fmt.Errorf("upstream proxy answers %d", in[1])
+		return proxyError{int(in[1])}
 	}
 	rest := map[byte]int{1: 4 + 2 - 1, 4: 16 + 2 - 1, 3: int(in[4]) + 2}[in[3]]
 	if rest == 0 {

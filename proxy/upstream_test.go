@@ -70,6 +70,33 @@ func TestUpstreamProxy(t *testing.T) {
 	}
 }
 
+// A user's proxy that wants to know who asks is told apart from one that is not there.
+func TestUpstreamProxyRefuses(t *testing.T) {
+	company := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Proxy-Authenticate", "Basic")
+		w.WriteHeader(http.StatusProxyAuthRequired)
+	}))
+	defer company.Close()
+	for i, at := range []string{company.Listener.Addr().String(), "127.0.0.1:1"} {
+		l := newLab(t, bundle, nil, func(c *Config) {
+			c.Dialer = nil
+			c.Upstream = func(*url.URL) (*url.URL, error) { return url.Parse("http://" + at) }
+		})
+		want := []string{"upstream-proxy-auth", "upstream-connect"}[i]
+		if res, err := l.client(false).Get("https://model.test/"); err != nil || res.StatusCode != http.StatusBadGateway {
+			t.Errorf("%v %v", res, err)
+		}
+		if _, err := l.client(false).Get("https://other.test/"); err == nil {
+			t.Error("a tunnel")
+		}
+		for n := range 2 {
+			if d := l.decision(n); d.Error != want && d.Error != "upstream-proxy" || i == 0 && d.Error != want {
+				t.Errorf("%s: %+v", want, d)
+			}
+		}
+	}
+}
+
 // socksServer takes connections, wants a user, and connects all of them to one address. It hands on what was asked.
 func socksServer(t *testing.T, to string, asked chan<- string) string {
 	t.Helper()

@@ -51,6 +51,7 @@ func describeClaude(c *event.ToolCall, in Input) {
 		NoSandbox    bool   `json:"dangerouslyDisableSandbox"`
 		FilePath     string `json:"file_path"`
 		NotebookPath string `json:"notebook_path"`
+		Path         string `json:"path"`
 		URL          string `json:"url"`
 	}
 	_ = json.Unmarshal(in.Arguments, &a) // a tool's input may have any shape
@@ -61,6 +62,12 @@ func describeClaude(c *event.ToolCall, in Input) {
 		c.Kind, c.Paths = "edit", []string{a.FilePath}
 	case "NotebookEdit":
 		c.Kind, c.Paths = "edit", []string{a.NotebookPath}
+	case "Read", "NotebookRead", "Grep", "Glob", "LS":
+		for _, p := range []string{a.FilePath, a.NotebookPath, a.Path} {
+			if p != "" {
+				c.Paths = append(c.Paths, p)
+			}
+		}
 	case "WebFetch", "WebSearch":
 		c.Kind, c.Command = "fetch", a.URL
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ryehq/rye/event"
@@ -256,7 +257,9 @@ func (v *judge) helperLike(it *item) bool {
 	if c.agent != claude || len(c.chain) > 0 || c.carried.grammar != "shell" || c.root.Env["AI_AGENT"] != "" {
 		return false
 	}
-	return baseOf(c.root.Argv[0]) == "sh" && len(c.root.Argv) == 3
+	// A version that marks its children marks its hooks too.
+	marks := slices.ContainsFunc(v.cast.candidates, func(o *candidate) bool { return o.root != nil && o.root.Env["AI_AGENT"] != "" })
+	return baseOf(c.root.Argv[0]) == "sh" && len(c.root.Argv) == 3 && !marks
 }
 
 // judgeUnrun is an action that was asked for or allowed and that the kernel did not see run.

@@ -326,6 +326,9 @@ func (c *cast) file(k *candidate) {
 		k.alive = k.alive || !q.Exited
 		return true
 	})
+	if c.facts.ownHook(k.root) {
+		k.keep = &keep{kind: ryeHook}
+	}
 	if k.keep == nil {
 		k.keep = housekeeping(k)
 	}

@@ -230,9 +230,14 @@ func TestClaudeOwn(t *testing.T) {
 	if kinds != "assistant git-status git-status shell-environment shell-snapshot hook mcp-server " {
 		t.Error(kinds)
 	}
-	// An older version does not mark them: what cannot be told is not called either way.
+	// One that is not marked, where others are, is none of its own.
 	l, c = claudeLab(t)
 	c.spawn("/bin/sh", "-c", "lint --fix").spawn("lint", "--fix")
+	want(t, l.judge(), Discrepancy, "d:exec-unapproved/no-approval-seen")
+	// An older version does not mark them: what cannot be told is not called either way.
+	l = newLab(t, claudeBin)
+	l.mode("claude", "default", "")
+	l.root.spawn("/bin/sh", "-c", "lint --fix").spawn("lint", "--fix")
 	want(t, l.judge(), Indeterminate, "w:evidence-lost/helper-not-recognised")
 	// A model's command is never housekeeping, whatever it looks like.
 	l, c = claudeLab(t)
@@ -273,6 +278,8 @@ func TestClaudeRewrittenThenShown(t *testing.T) {
 	run := func(shown, ran string, answer bool, extra func(l *lab)) *Report {
 		l, p := claudeLab(t)
 		l.call("claude", "toolu_1", "make", bash)
+		h := p.fork().with("AI_AGENT", "claude-code_2-1-332_harness")
+		h.exec("/bin/sh", "-c", "rewrite").exit()
 		if extra != nil {
 			extra(l)
 		}

@@ -268,6 +268,13 @@ func TestCodexHookRewrite(t *testing.T) {
 	l.call("codex", "call_1", "echo REWRITE")
 	l.prompt("codex", "echo rewritten > rw.txt").grant()
 	codexRun(c, "call_1", "echo rewritten > rw.txt").exit()
+	want(t, l.judge(), Discrepancy, "d:asked-differs/no-hook") // a hook would have been seen
+	l, c = codexLab(t)
+	l.call("codex", "call_1", "echo REWRITE")
+	l.add(nil, &event.RulesLoaded{Agent: "codex", Path: "/home/dev/.codex/hooks.json", At: "start", Rules: []event.Rule{{ID: "h", Decision: "allow", Tool: "hook", Pattern: "rewrite"}}})
+	c.fork().exec("/bin/sh", "-c", "rewrite").exit()
+	l.prompt("codex", "echo rewritten > rw.txt").grant()
+	codexRun(c, "call_1", "echo rewritten > rw.txt").exit()
 	want(t, l.judge(), Verified, "w:asked-differs")
 	// Rewritten after the dialog.
 	l, c = codexLab(t)

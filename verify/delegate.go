@@ -136,12 +136,18 @@ func (v *judge) delegation(r *ipcRecord, o owner, it *item, kind socketKind, kno
 }
 
 // inSession: the listener is one of the session's own processes, or an adopted assistant daemon.
+// tickNS: rye knows its own start in the clock ticks of /proc only.
+const tickNS = 10_000_000
+
 func (v *judge) inSession(r *ipcRecord) bool {
 	if slices.Contains(r.Marks, "peer-in-session") {
 		return true
 	}
 	if r.Peer == nil {
 		return v.assistantSocket(r.Path)
+	}
+	if me := v.facts.rye; me.TGID == r.Peer.TGID && distance(me.StartNS, r.Peer.StartNS) < tickNS {
+		return true // a hook's word to rye itself
 	}
 	p := v.facts.tree.Lookup(event.ProcessKey{TGID: r.Peer.TGID, StartNS: r.Peer.StartNS})
 	return p != nil && p.Seen

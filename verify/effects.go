@@ -16,6 +16,7 @@ const maxPaths = 50
 func (v *judge) effects() {
 	v.house()
 	v.fileEffects()
+	v.unasked()
 	v.delegations()
 	v.escapes()
 	v.network()
@@ -232,6 +233,14 @@ func (v *judge) secretFinding(f Finding, r fileRecord, o owner, it *item, own, n
 			return f, true
 		}
 		f.Message = sayf("The assistant itself read %s (%s).", quote(r.path), r.secret.kind)
+		switch r.secret.kind {
+		case "ssh-key", "gpg-key", "browser", "password":
+			// None of these is the key to a model provider; without a request for it there is no reason.
+			if (o.agent == claude || o.agent == codex) && v.keepsRecord(o.agent) && !v.askedToRead(r.path) {
+				f.Severity = Contradicts
+				f.Message = sayf("The assistant itself read %s (%s), and its record asks for no such thing.", quote(r.path), r.secret.kind)
+			}
+		}
 		return f, true
 	}
 	if !r.secret.project {
@@ -248,6 +257,18 @@ func (v *judge) secretFinding(f Finding, r fileRecord, o owner, it *item, own, n
 		f.Message = sayf("%s read %s (%s), which the command does not name.", who, quote(r.path), r.secret.kind)
 	}
 	return f, true
+}
+
+// askedToRead: a call names the file, or a folder it is in.
+func (v *judge) askedToRead(name string) bool {
+	for _, c := range v.facts.calls {
+		for _, p := range c.Paths {
+			if p != "" && within(name, absPath(p, firstOf(c.CWD, v.facts.place.workspace))) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ruleFinding is a write to what decides what an assistant may do.

@@ -478,3 +478,19 @@ func TestNetBypass(t *testing.T) {
 		}
 	}
 }
+
+// A file without a name (O_TMPFILE) lies nowhere; a name that only looks so does.
+func TestUnnamedFile(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+	}{{"#8642", ""}, {"#8643", "w:write-outside"}} {
+		l, root := claudeLab(t)
+		l.call("claude", "toolu_1", "sh x.sh", bash)
+		l.prompt("claude", "sh x.sh").grant()
+		p := claudeRun(root, "2.1.332", "sh x.sh")
+		p.exec("sh", "x.sh")
+		p.do(&event.FileOpen{Path: "/srv/other/" + c.name, Flags: []string{"O_RDWR", "O_CREAT"}, Created: true, Ino: 8642, Count: 1})
+		p.exit()
+		want(t, l.judge(), Verified, c.want)
+	}
+}

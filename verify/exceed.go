@@ -33,11 +33,20 @@ func (v *judge) exceeds(it *item, x *proctree.Exec, st, img *image) {
 	default:
 		return
 	}
-	if base == "tar" && slices.Contains([]string{"gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "compress", "pigz", "sh"}, program(x)) && !strings.Contains(strings.Join(by.Argv, " "), "command") {
+	if base == "tar" && packs(x) && !strings.Contains(strings.Join(by.Argv, " "), "command") {
 		return
 	}
 	v.find(it, Finding{Code: RuleExceeded, Severity: Contradicts, Records: append(slices.Clone(it.allowed.Records), by.Seq, x.Seq),
 		Message: sayf("The rule %s covers %s, but %s started %s, which the rule does not name.", quote(it.allowed.Rule), quoteArgv(by.Argv), firstOf(words, base), quoteArgv(x.Argv))})
+}
+
+// packs: a program that tar starts to pack or unpack, by itself or through a shell.
+func packs(x *proctree.Exec) bool {
+	name := program(x)
+	if text, _, ok := shellText(x); ok {
+		name, _, _ = strings.Cut(text, " ")
+	}
+	return slices.Contains([]string{"gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "compress", "pigz", "pbzip2", "lzop"}, name)
 }
 
 // gitRuns names the argument that makes git start a program of the caller's choice.

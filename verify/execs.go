@@ -343,14 +343,24 @@ func (v *judge) attempts(it *item, k *candidate) {
 	}
 }
 
+// typed: what was typed into the program is an action of its own, shown and answered by itself.
+func (v *judge) typed(it *item) bool {
+	return slices.ContainsFunc(v.items, func(o *item) bool { return o.kind == "stdin" && o.start() >= it.start() })
+}
+
 // opaque tells when the text that was approved did not show the code it ran.
 func (v *judge) opaque(it *item) {
-	if it.script == nil || it.script.Err != nil || len(it.script.Opaque) == 0 || it.allowed.Source != "terminal" {
+	if it.script == nil || it.script.Err != nil || it.allowed.Source != "terminal" {
 		return
 	}
-	o := it.script.Opaque[0]
+	what, why := it.ran(), "stdin-fed"
+	if len(it.script.Opaque) > 0 {
+		what, why = it.script.Opaque[0].What, it.script.Opaque[0].Why
+	} else if v.typed(it) || !slices.ContainsFunc(it.execs, func(x Exec) bool { return x.Relation == Descendant && x.Reason == why }) {
+		return // a program that reads its standard input, and was given nothing to run
+	}
 	f := Finding{Code: ApprovalHidden, Severity: Info, Reason: "opaque-code", Records: []uint64{it.cand.root.Seq},
-		Message: sayf("%s runs code that its text does not show: %s (%s).", quote(it.ran()), quote(o.What), o.Why)}
+		Message: sayf("%s runs code that its text does not show: %s (%s).", quote(it.ran()), quote(what), why)}
 	for _, x := range it.execs {
 		if x.Relation == Descendant && (x.Reason == "stdin-fed" || x.Reason == "dynamic-text") {
 			f.Severity = Warning

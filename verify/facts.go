@@ -13,6 +13,7 @@ type facts struct {
 	start    *event.SessionStart
 	startSeq uint64
 	startNS  uint64
+	rye      event.ProcessKey // who wrote session.start
 	end      *event.SessionEnd
 	endSeq   uint64
 	observer *event.ObserverAttached
@@ -131,6 +132,8 @@ type call struct {
 	modelSeq uint64
 	kind     string
 	items    []*item
+	hook     *event.ToolCall // what the assistant told rye's hook of it
+	hookSeq  uint64
 }
 
 type result struct {
@@ -253,6 +256,7 @@ func (f *facts) addWitness(e event.Event) {
 	case *event.SessionStart:
 		if f.start == nil {
 			f.start, f.startSeq, f.startNS = b, e.Seq, e.TimeNS
+			f.rye = procOf(e)
 			f.place = newPlaces(b)
 		}
 	case *event.SessionEnd:
@@ -301,8 +305,12 @@ func (f *facts) addWitness(e event.Event) {
 // addCall keeps a tool call. Several witnesses may report the same one; the first that names a tool
 // counts, a hook's word beats a transcript's because it is exact and in order.
 func (f *facts) addCall(e event.Event, b *event.ToolCall) {
-	if b.Source == "api" {
+	switch b.Source {
+	case "api":
 		f.addAsked(e, b)
+		return
+	case "hook":
+		f.addHooked(e, b)
 		return
 	}
 	c := f.callByID[b.ID]
@@ -314,7 +322,7 @@ func (f *facts) addCall(e event.Event, b *event.ToolCall) {
 	}
 	if c.Tool == "" {
 		c.ToolCall, c.seq, c.ns = b, e.Seq, b.AskedTimeNS
-	} else if c.Source == "api" {
+	} else if c.Source != "transcript" {
 		c.ToolCall, c.seq = b, e.Seq
 	}
 	if c.ns == 0 {

@@ -3,6 +3,7 @@ package verify
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ryehq/rye/event"
@@ -48,8 +49,8 @@ func (f *facts) addOpen(e event.Event, b *event.FileOpen) {
 		f.addRead(e, b)
 		return
 	}
-	if b.Result != 0 {
-		return
+	if b.Result != 0 || path.Base(b.Path) == "#"+strconv.FormatUint(b.Ino, 10) {
+		return // O_TMPFILE: a file without a name is nobody's place; one that gets a name later is linked to it
 	}
 	r := fileRecord{seq: e.Seq, ns: e.TimeNS, proc: *e.Proc, path: path.Clean(b.Path), node: inode{b.Dev, b.Ino}, how: "wrote"}
 	if b.Created {

@@ -207,9 +207,6 @@ func prefixMatchesArgv(prefix [][]string, argv []string) bool {
 // hooked: a witness says that the assistant runs hooks in this session.
 func (v *judge) hooked(it *item) bool {
 	for _, k := range v.facts.calls {
-		if k.Source == "hook" && distance(k.ns, it.start()) < slack {
-			return true
-		}
 		for i := range k.results {
 			if k.results[i].decider() == "hook" {
 				return true
@@ -258,9 +255,14 @@ func (v *judge) judgeItem(it *item) {
 		v.judgeAnswer(it)
 		v.judgeText(it)
 		v.explain(it)
+		v.judgeEnvironment(it)
+		v.judgeFolder(it)
+		v.judgeWrapped(it)
+		v.judgeOmitted(it)
 		v.judgeScripts(it)
 		v.judgeRecord(it)
 		v.judgeModel(it)
+		v.judgeHooked(it)
 		v.judgeDenyRules(it)
 	}
 }

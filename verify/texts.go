@@ -31,6 +31,10 @@ func (v *judge) judgeText(it *item) {
 	case d != nil && !d.denied && d.matches(it) >= invisible:
 		f.Message = sayf("The model asked for %s; what was shown, approved and run is %s. A hook or the assistant rewrote it.", quote(c.text()), quote(ran))
 		f.Records = append(f.Records, d.records()...)
+		if !v.hookAround(it) {
+			f.Severity, f.Reason = Contradicts, "no-hook"
+			f.Message = sayf("The assistant recorded that the model asked for %s; what was shown, approved and run is %s, and no hook was there to rewrite it.", quote(c.text()), quote(ran))
+		}
 	case d != nil && d.shows(c.text()) >= invisible:
 		return // said as exec-differs: shown and asked agree, the run does not
 	case d != nil:
@@ -39,6 +43,21 @@ func (v *judge) judgeText(it *item) {
 		f.Message = sayf("The model asked for %s; %s ran. A hook or the assistant rewrote it.", quote(c.text()), quote(ran))
 	}
 	v.find(it, f)
+}
+
+// hookAround: a hook that may have rewritten a call was set up, or was seen to run before it.
+func (v *judge) hookAround(it *item) bool {
+	if v.hooked(it) || slices.ContainsFunc(v.rulesAt(it.agent(), it.start()), func(r ruleRef) bool { return strings.HasPrefix(r.Tool, "hook") && r.level != "rye" }) {
+		return true
+	}
+	return slices.ContainsFunc(v.cast.candidates, func(k *candidate) bool {
+		if k.keep != nil && k.keep.kind == ryeHook || k == it.cand || k.startNS > it.cand.startNS || k.startNS+slack < it.call.ns || k.agent != it.cand.agent {
+			return false
+		}
+		// A hook, or what may be one: a text that the assistant does not mark as the model's.
+		_, _, text := shellText(k.first())
+		return k.keep != nil && k.keep.kind == "hook" || k.keep == nil && text && k.callID == "" && !strings.HasPrefix(k.carried.grammar, "claude-")
+	})
 }
 
 // judgeShown compares what the person saw with what ran.

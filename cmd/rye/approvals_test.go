@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ryehq/rye/approvals"
+	"github.com/ryehq/rye/internal/testutil"
 )
 
 func TestApprovalCommands(t *testing.T) {
@@ -70,5 +71,19 @@ func TestSessionOfCgroup(t *testing.T) {
 		if got := sessionOfCgroup(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
+	}
+}
+
+// What is judged may not answer for itself.
+func TestPrivApproveInsideASession(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	for _, verb := range []string{"approve", "deny"} {
+		if _, errs, code := l.wrap("-q", "--", l.rye, verb, "w1"); code != 1 || !strings.Contains(errs, "inside session") {
+			t.Errorf("%s: %d %s", verb, code, errs)
+		}
+	}
+	if _, errs, code := l.wrap("-q", "--", l.rye, "approvals"); code != 0 {
+		t.Errorf("%d %s", code, errs)
 	}
 }

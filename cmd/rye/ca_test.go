@@ -28,6 +28,17 @@ func TestCACommands(t *testing.T) {
 	if second, code, _ := runRye(t, "ca", "rotate"); code != 0 || second == first {
 		t.Errorf("rotate: %d\n%s", code, second)
 	}
+	if out, code, err := runRye(t, "ca", "rotate", "--add", "Gateway.example.com", "--without", "claude.ai,cursor.sh"); code != 0 || !strings.Contains(out, " gateway.example.com") || strings.Contains(out, "claude.ai") || strings.Contains(out, "cursor.sh") {
+		t.Errorf("rotate with changes: %d %v\n%s", code, err, out)
+	}
+	if out, _, _ := runRye(t, "ca", "rotate"); !strings.Contains(out, " gateway.example.com") || strings.Contains(out, "claude.ai") {
+		t.Errorf("the domains were not kept:\n%s", out)
+	}
+	for _, args := range [][]string{{"--without", "nowhere.test"}, {"--add", "com"}, {"--add", "https://x.test"}, {"--add", "*.x.test"}} {
+		if _, code, err := runRye(t, append([]string{"ca", "rotate"}, args...)...); code == 0 {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
 	if out, code, _ := runRye(t, "ca", "remove"); code != 0 || out != "removed\n" {
 		t.Errorf("remove: %d %s", code, out)
 	}

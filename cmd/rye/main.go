@@ -7,6 +7,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -40,6 +42,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[0] == selfTestName {
 		os.Exit(selfTestChild(os.Args[1:]))
 	}
+	log.SetOutput(io.Discard) // net/http has things to say about servers; the terminal is the wrapped command's
 	root := newRoot()
 	if err := root.Execute(); err != nil {
 		var exit *exitError
@@ -71,7 +74,7 @@ Records are kept under ~/.rye (RYE_HOME overrides).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newWrap(), newVerify(), newShow(), newSessions(), newDoctor(), newIndex(), newRules(), newProve(), newCheckProof(), newDemo(), newVersion(), newPolicy(), newCA(), newApprovals(), newApprove(), newDeny(), newPcap())
+	root.AddCommand(newWrap(), newVerify(), newShow(), newSessions(), newDoctor(), newIndex(), newRules(), newProve(), newCheckProof(), newDemo(), newHook(), newVersion(), newPolicy(), newCA(), newApprovals(), newApprove(), newDeny(), newPcap())
 	return root
 }
 

@@ -122,10 +122,10 @@ func startNetwork(c netConfig, session string) (*network, error) {
 	return n, nil
 }
 
-// ca loads the CA of this install, made now when there is none yet.
+// ca loads the CA of this install, made now when there is none yet or it is about to expire.
 func (h *home) ca() (*proxy.CA, error) {
 	ca, err := proxy.LoadCA(h.caDir())
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && time.Until(ca.Expires()) < 30*24*time.Hour {
 		return h.rotateCA()
 	}
 	return ca, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ryehq/rye/event"
@@ -46,6 +47,12 @@ func run(c wrapConfig) (int, error) {
 	}
 	defer nw.close()
 
+	hk, err := startHooks(c)
+	if err != nil {
+		return 0, err
+	}
+	defer hk.close()
+
 	// The kernel witness comes first: nothing of the command runs unseen.
 	gates, err := nw.gates(c.net)
 	if err != nil {
@@ -63,13 +70,14 @@ func run(c wrapConfig) (int, error) {
 	defer book.close()
 	w := newWitness(book, obs, start)
 	nw.to(w.said)
+	hk.serve(w.said, w.member)
 	obs.to(w.kernel) // held back until session.start stands in the ledger
 
 	scan := newScanner(w.screen)
 	w.scan = scan
 	began := boottime()
 	sess, err := wrapper.Start(wrapper.Options{
-		Argv: c.argv, Path: path, Env: nw.environ(), CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
+		Argv: hk.args(c.argv), Path: path, Env: nw.environ(), CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
 		Recording: book.recording(), Clock: boottime,
 		Output: scan.output, Input: scan.input, Resize: scan.resize, Idle: scan.idle,
 	})
@@ -79,7 +87,7 @@ func run(c wrapConfig) (int, error) {
 		obs.drain()
 		return 0, err
 	}
-	w.begin(began, start, obs.about, sess, nw.begin(began, handed)) // session.start, observer.attached, then everything that was held back
+	w.begin(began, start, obs.about, sess, slices.Concat(nw.begin(began, handed), hk.begin(began))) // session.start, observer.attached, then everything that was held back
 	packets := startCapture(obs, book, w, began)
 	stop := w.background() // renews checkpoints, follows transcripts
 	before := ownCPU()
@@ -94,6 +102,9 @@ func run(c wrapConfig) (int, error) {
 	totals := packets.drain()
 	if err := nw.close(); err != nil {
 		w.degrade(fmt.Sprintf("the proxy did not end well: %v", err))
+	}
+	if n := hk.close(); n > 0 {
+		w.degrade(fmt.Sprintf("%d words to the hooks' socket came from processes that are not the session's", n))
 	}
 	w.transcripts() // what the assistant wrote last
 	w.emit(w.perms.look("change"))

@@ -18,6 +18,7 @@ type wrapConfig struct {
 	quiet       bool
 	noRecording bool
 	tier        string
+	hooks       bool
 	net         netConfig
 	argv        []string
 }
@@ -62,6 +63,7 @@ verdict is indeterminate. rye doctor tells what is missing.`,
 	f.BoolVar(&c.noRecording, "no-recording", false, "do not keep the terminal recording (session.cast)")
 	f.StringVar(&c.tier, "tier", "", "kernel hooks to use instead of the best there are: `lsm`, fentry, kprobe or tracepoint")
 	completeTier(cmd)
+	f.BoolVar(&c.hooks, "hooks", false, "have claude or codex tell rye of each tool call, through hooks for this session alone")
 	c.net.flags(f)
 	return cmd
 }

@@ -224,7 +224,7 @@ func (p *parser) stepField(name, value string) error {
 			return p.fail("argv: %v", err)
 		}
 	case "before":
-		last.Before = append(last.Before, []string{"sh", "-c", value})
+		last.Before = append(last.Before, []string{value})
 	case "also":
 		last.Extra = append(last.Extra, []string{"bash", "-c", value})
 	case "stdin":

@@ -1,9 +1,12 @@
 package scenarios
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +14,15 @@ import (
 	"github.com/ryehq/rye/internal/testutil"
 	"github.com/ryehq/rye/report"
 )
+
+// Sessions wait more than they work: for a key, for the screen to stand still.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil {
+		flag.Set("test.parallel", strconv.Itoa(2*n))
+	}
+	os.Exit(m.Run())
+}
 
 func load(t testing.TB) []*Scenario {
 	t.Helper()
@@ -41,7 +53,9 @@ func TestPrivScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	if os.Getenv("RYE_SCENARIO_KEEP") == "" {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
 	lab, err := NewLab(dir, testutil.Rye(t))
 	if err != nil {
 		t.Fatal(err)
@@ -135,4 +149,24 @@ func Example() {
 	// false discrepancies: 0
 	// other verdict than wanted: 0
 	// other findings than wanted: 0
+}
+
+// The corpus is what it claims to be: large enough, and half of it honest.
+func TestCorpus(t *testing.T) {
+	all := load(t)
+	honest := 0
+	var names []string
+	for _, s := range all {
+		if s.Want == "verified" {
+			honest++
+		}
+		names = append(names, s.File+"/"+s.Name)
+	}
+	slices.Sort(names)
+	if n := len(slices.Compact(names)); n != len(all) {
+		t.Errorf("%d names for %d scenarios", n, len(all))
+	}
+	if len(all) < 120 || honest*5 < len(all)*2 || honest*5 > len(all)*3 {
+		t.Errorf("%d scenarios, %d of them honest", len(all), honest)
+	}
 }

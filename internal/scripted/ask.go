@@ -62,7 +62,11 @@ func (p *player) ask(s *Step) (bool, error) {
 	draw(false)
 	for _, argv := range s.Before {
 		time.Sleep(300 * time.Millisecond) // let the dialog be read first
-		p.run(&Step{}, argv, nil, io.Discard)
+		var env []string
+		if len(argv) == 1 { // a text: as the assistant runs one
+			argv, env = p.part.command(s, argv[0])
+		}
+		p.run(&Step{}, argv, env, io.Discard)
 	}
 	if s.Forge {
 		time.Sleep(300 * time.Millisecond)

@@ -71,9 +71,9 @@ func (c *codex) answered(s *Step, o option) string {
 	snippet := snippetOf(shown(s))
 	switch {
 	case o.save:
-		return "\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex to always run commands that start with \x1b[2m" + s.Always + "\x1b[22m\r\n"
+		return "\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex to always run commands that start with \x1b[2m" + s.Always + "\x1b[22m\r\n\r\n"
 	case o.yes:
-		return "\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex to run \x1b[2m" + snippet + "\x1b[22m\x1b[1m this time\x1b[22m\r\n"
+		return "\x1b[38;5;2m✔ \x1b[39mYou \x1b[1mapproved\x1b[22m codex to run \x1b[2m" + snippet + "\x1b[22m\x1b[1m this time\x1b[22m\r\n\r\n"
 	}
 	return "\x1b[38;5;1m✗ \x1b[39mYou \x1b[1mcanceled\x1b[22m the request to run \x1b[2m" + snippet + "\x1b[22m\r\n"
 }

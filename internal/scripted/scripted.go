@@ -35,7 +35,7 @@ type Step struct {
 	Record string     `json:"record,omitempty"` // what the transcript says was asked
 	Sh     string     `json:"sh,omitempty"`     // what is run instead, as shell text
 	Run    []string   `json:"run,omitempty"`    // what is run instead, as an argv without the shell
-	Before [][]string `json:"before,omitempty"` // runs while the dialog stands there
+	Before [][]string `json:"before,omitempty"` // runs while the dialog stands there; one word is a shell text
 	Extra  [][]string `json:"extra,omitempty"`  // runs afterwards, unasked
 	Stdin  string     `json:"stdin,omitempty"`
 	CWD    string     `json:"cwd,omitempty"`
@@ -134,12 +134,18 @@ func Play(s *Script, tty *os.File, out io.Writer) error {
 		return err
 	}
 	for i := range s.Steps {
+		if i > 0 {
+			time.Sleep(thinking)
+		}
 		if err := p.step(&s.Steps[i]); err != nil {
 			return fmt.Errorf("play step %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
+
+// thinking is how long a model takes at the least.
+const thinking = 80 * time.Millisecond
 
 func (p *player) step(s *Step) error {
 	if s.Say != "" {

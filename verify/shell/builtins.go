@@ -77,3 +77,6 @@ func set(names ...string) map[string]bool {
 	}
 	return m
 }
+
+// Wraps reports whether a program of that base name does nothing of its own but start another.
+func Wraps(base string) bool { _, ok := wrappers[base]; return ok }
