@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -179,4 +180,11 @@ func TestHookStranger(t *testing.T) {
 	if n := h.close(); n != 1 {
 		t.Errorf("%d strangers", n)
 	}
+}
+
+// git runs git in the project.
+func (l *lab) git(args ...string) ([]byte, error) {
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+	cmd.Dir, cmd.Env = l.project, l.env
+	return cmd.CombinedOutput()
 }
