@@ -260,3 +260,37 @@ s.sendto(bytes.fromhex("1234010000010000000000000465766c310474657374000001 0001"
 		t.Errorf("rye verify: %v %s", err, msg)
 	}
 }
+
+// What a client asks for inside a tunnel is held against what it asked the proxy for, and a bundle that is
+// applied during the session holds at once.
+func TestPrivNameInside(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok ") }))
+	defer srv.Close()
+	port := srv.Listener.Addr().(*net.TCPAddr).Port
+	l.file("deny.yaml", "id: t\nversion: \"2\"\ndefault: allow\nrules:\n  - id: no-evil\n    action: deny\n    when:\n      domains: [evil.test]\n")
+	get := fmt.Sprintf("curl -sSk --noproxy none --connect-to evil.test:%d:localhost:%d https://evil.test:%d/ --max-time 5", port, port, port)
+	out, errs, code := l.wrap("--proxy", "--", "sh", "-c", fmt.Sprintf(`
+%s
+"$0" policy apply deny.yaml
+sleep 1.2
+curl -sSk --max-time 5 https://evil.test:%d/ >/dev/null
+%s`, get, port, get), l.rye)
+	if code != 0 || !strings.HasPrefix(out, "ok ") || !strings.HasSuffix(out, "ok ") {
+		t.Fatalf("status %d: %q %s", code, out, errs)
+	}
+	applied := bodies[*event.PolicyApplied](l.events("last"))
+	if len(applied) != 2 || applied[1].At != "change" || applied[1].Bundle != "t@2" || applied[1].Error != "" {
+		t.Fatalf("%+v", applied)
+	}
+	r := l.verdict()
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Code+"/"+f.Reason)
+	}
+	if !slices.Contains(got, "net-bypass/name-mismatch") || !slices.Contains(got, "net-denied-reached/evil.test") || !slices.Contains(got, "rule-self-granted/policy") || r.Verdict != verify.Discrepancy || r.Network.Denied != 1 {
+		show(t, r)
+		t.Errorf("%s: %v, %+v", r.Verdict, got, r.Network)
+	}
+}
