@@ -114,7 +114,7 @@ func (r *reacher) connect(c *connectRecord) {
 		return // of a destination that is told already
 	}
 	to, err := netip.ParseAddrPort(c.Remote)
-	if err != nil || to.Port() == 0 || c.Error == "EAFNOSUPPORT" {
+	if err != nil || to.Port() == 0 && (c.Proto == "tcp" || c.Proto == "udp") || c.Error == "EAFNOSUPPORT" {
 		return // a resolver asks the kernel which address it would use, and sends nothing
 	}
 	to = netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())
@@ -235,6 +235,8 @@ func (r *reacher) bypass(c *connectRecord, to netip.AddrPort, reason string) {
 	verb := "connected"
 	if reason == "attempt" {
 		verb = "tried to connect (" + c.Error + ")"
+	} else if slices.Contains(c.Marks, "from-packet") {
+		verb = "sent packets"
 	}
 	tail := ""
 	if f.Reason == "" {

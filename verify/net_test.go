@@ -61,6 +61,9 @@ func TestNetworkClasses(t *testing.T) {
 			p.do(connectTo("127.0.0.1:3000", self, ""))
 		}},
 		{"which address would it be", "", "", nil, func(p *proc) { p.do(connectTo("93.184.216.34:0", "", "")) }},
+		{"ping", "bypass", "w:net-bypass/icmp", nil, func(p *proc) {
+			p.do(&event.NetConnect{Family: "inet", Proto: "icmp", Remote: "198.51.100.9:0", Count: 1, Marks: []string{"from-packet"}})
+		}},
 		{"metadata of a cloud machine", "bypass", "w:net-bypass/tcp", nil, func(p *proc) { p.do(connectTo("169.254.169.254:80", self, "")) }},
 		{"without the variable", "bypass", "w:net-bypass/proxy-env-changed", nil, func(p *proc) {
 			delete(p.env, "HTTPS_PROXY")
