@@ -17,6 +17,8 @@
 #define PIECES_KEPT 16  /* packets of a TLS hello or a DNS stream, each way */
 #define HELLO_MAX 65536 /* bytes of a TLS hello */
 
+#define TUNNEL_ASKED 2
+
 #define PROTO_TCP 6
 #define PROTO_UDP 17
 
@@ -123,13 +125,20 @@ static __always_inline bool take_apart(struct __sk_buff *skb, struct parts *p)
 	return true;
 }
 
-/* hello_bytes says how much of a TLS hello is to come when a stream's first payload begins like one. */
-static __always_inline __s32 hello_bytes(struct __sk_buff *skb, __u32 at, __u32 have)
+/* hello_bytes says how much of a TLS hello is to come when a stream's first payload begins like one. Behind a
+ * request for a tunnel (RFC 9110, 9.3.6) comes another first payload. */
+static __always_inline __s32 hello_bytes(struct __sk_buff *skb, struct flow *f, __u32 at, __u32 have, __u32 out)
 {
 	__u8 b[9];
 	__s32 n;
 
-	if (have < 3 || bpf_skb_load_bytes(skb, at, b, 3) || b[0] != 0x16 || b[1] != 3)
+	if (have < 4)
+		return have && !bpf_skb_load_bytes(skb, at, b, 1) && b[0] == 0x16 ? HELLO_MAX : 0;
+	if (bpf_skb_load_bytes(skb, at, b, 4))
+		return 0;
+	if (out && f->first[out] == 1 && b[0] == 'C' && b[1] == 'O' && b[2] == 'N' && b[3] == 'N')
+		f->first[out] = TUNNEL_ASKED;
+	if (b[0] != 0x16 || b[1] != 3)
 		return 0;
 	if (have < 9 || bpf_skb_load_bytes(skb, at, b, 9))
 		return HELLO_MAX; /* cut before its length */
@@ -167,7 +176,10 @@ static __always_inline __u32 wanted(struct __sk_buff *skb, struct flow *f, __u32
 	} else if (have) {
 		if (!f->first[out]) {
 			f->first[out] = 1;
-			f->left[out] = hello_bytes(skb, p.payload, have);
+			f->left[out] = hello_bytes(skb, f, p.payload, have, out);
+		} else if (f->first[out] == TUNNEL_ASKED) {
+			f->first[out] = TUNNEL_ASKED + 1;
+			f->left[out] = hello_bytes(skb, f, p.payload, have, out);
 		}
 		if (f->left[out] > 0 && f->pieces[out]++ < PIECES_KEPT) {
 			f->left[out] -= have;

@@ -21,6 +21,7 @@ type PolicyApplied struct {
 	Default string `json:"default"`         // what holds when no rule matches
 	Error   string `json:"error,omitempty"` // at change: why the file was refused; then the fields above are the old bundle's
 
+	State   string            `json:"state,omitempty"`     // rye's folder, with the policy, the answers to requests and the CA's key
 	Proxy   string            `json:"proxy,omitempty"`     // address:port the session was told to use
 	Shims   map[string]string `json:"shims,omitempty"`     // variable -> address:port of the shim it was pointed at
 	CA      string            `json:"ca,omitempty"`        // hex SHA-256 of the CA certificate

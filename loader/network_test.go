@@ -79,6 +79,16 @@ func inCgroup(t *testing.T, o Options, what string) (ok bool) {
 	return cmd.Run() == nil
 }
 
+// ownGaps are the gaps of the network's programs: other tiers' hooks may be missing on this kernel.
+func ownGaps(p *Probes) (out []Gap) {
+	for _, g := range p.Gaps() {
+		if _, ok := packetHooks[g.Hook]; ok || isGate(g.Hook) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
 // The packet programs load, attach and copy what carries names, on every kernel; the socket's maker comes along.
 func TestPrivPackets(t *testing.T) {
 	o := testCgroup(t)
@@ -106,8 +116,8 @@ func TestPrivPackets(t *testing.T) {
 		if err := p.Attach(o); err != nil {
 			t.Fatal(err)
 		}
-		if len(p.Gaps()) != 0 || p.Packets() == nil {
-			t.Fatalf("gaps %v", p.Gaps())
+		if g := ownGaps(p); len(g) != 0 || p.Packets() == nil {
+			t.Fatalf("gaps %v", g)
 		}
 		for _, what := range []string{"udp 127.0.0.1:53", "tcp " + server.Addr().String()} {
 			if !inCgroup(t, o, what) {

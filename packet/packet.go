@@ -8,6 +8,7 @@ package packet
 
 import (
 	"net/netip"
+	"strconv"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -29,6 +30,7 @@ type Record struct {
 type Reader struct {
 	streams map[streamKey]*stream
 	order   []streamKey // oldest first
+	other   map[streamKey]bool
 }
 
 // A streamKey is one direction of one socket.
@@ -65,7 +67,44 @@ func (r *Reader) Add(rec Record) []event.Event {
 		e := ends(rec, src, dst, uint16(t.SrcPort), uint16(t.DstPort))
 		return r.segment(rec, e, t)
 	}
-	return nil
+	return r.neither(rec, p, src, dst)
+}
+
+const maxOther = 4096
+
+// neither tells of the first packet to an address by a protocol that is not TCP's or UDP's kind, such as
+// ping's: sockets for those pass no connect, and what they send passes none of its hooks.
+func (r *Reader) neither(rec Record, p gopacket.Packet, src, dst netip.Addr) []event.Event {
+	family, proto := "inet", uint8(0)
+	switch ip := p.NetworkLayer().(type) {
+	case *layers.IPv4:
+		if ip.FragOffset != 0 {
+			return nil
+		}
+		proto = uint8(ip.Protocol)
+	case *layers.IPv6:
+		family, proto = "inet6", uint8(ip.NextHeader)
+	}
+	name := strconv.Itoa(int(proto))
+	switch layers.IPProtocol(proto) {
+	case layers.IPProtocolTCP, layers.IPProtocolUDP, layers.IPProtocolUDPLite, layers.IPProtocolSCTP, 33: // DCCP
+		return nil // cut before their ports; they connect, or send with an address
+	case layers.IPProtocolICMPv4, layers.IPProtocolICMPv6:
+		name = "icmp"
+	}
+	if !rec.Out {
+		return nil
+	}
+	k := ends(rec, src, dst, 0, uint16(proto))
+	if r.other[k] {
+		return nil
+	}
+	if r.other == nil || len(r.other) >= maxOther {
+		r.other = make(map[streamKey]bool) // some are told again
+	}
+	r.other[k] = true
+	return one(rec, &event.NetConnect{Family: family, Proto: name, Local: netip.AddrPortFrom(src, 0).String(), Remote: netip.AddrPortFrom(dst, 0).String(),
+		Count: 1, Marks: []string{"from-packet"}})
 }
 
 func network(b []byte) gopacket.Decoder {

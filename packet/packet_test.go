@@ -174,6 +174,38 @@ func TestQUIC(t *testing.T) {
 	}
 }
 
+// Ping's sockets pass no hook of a connect: the packet is what shows them.
+func TestOtherProtocols(t *testing.T) {
+	var r Reader
+	for _, c := range []struct {
+		e     ends2
+		proto layers.IPProtocol
+		want  string
+	}{
+		{ends2{"10.0.0.2:0", "198.51.100.9:0"}, layers.IPProtocolICMPv4, "icmp 198.51.100.9:0"},
+		{ends2{"[fd00::2]:0", "[fd01::9]:0"}, layers.IPProtocolICMPv6, "icmp [fd01::9]:0"},
+		{ends2{"10.0.0.2:0", "198.51.100.9:0"}, 47, "47 198.51.100.9:0"},
+		{ends2{"10.0.0.2:0", "198.51.100.9:0"}, layers.IPProtocolSCTP, ""},
+		{ends2{"10.0.0.2:0", "198.51.100.9:0"}, layers.IPProtocolTCP, ""}, // cut
+	} {
+		l, _, _, _ := ip(t, c.e, c.proto)
+		b := serialize(t, l, gopacket.Payload{8, 0, 0xf7, 0xff})
+		var got string
+		for range 3 {
+			for _, e := range r.Add(sent(b)) {
+				n := e.Body.(*event.NetConnect)
+				got += n.Proto + " " + n.Remote
+			}
+		}
+		if got != c.want {
+			t.Errorf("%v: %q, want %q", c.proto, got, c.want)
+		}
+		if list := r.Add(Record{Cookie: 99, Data: b, Len: len(b)}); len(list) != 0 {
+			t.Errorf("%v: an answer is told", c.proto)
+		}
+	}
+}
+
 func message(t testing.TB, answer bool) []byte {
 	d := &layers.DNS{ID: 4660, RD: true, QR: answer, Questions: []layers.DNSQuestion{{Name: []byte("Example.com"), Type: layers.DNSTypeAAAA, Class: layers.DNSClassIN}}}
 	if answer {

@@ -82,7 +82,7 @@ func (x *record) message(kind, reason string) string {
 	case x.ev.AnsweredBy != "":
 		s += " (denied by " + x.ev.AnsweredBy + ")"
 	case x.ev.Approval != "":
-		s += ". To let it pass, run outside of this session: rye approve " + x.ev.Approval + " and try again"
+		s += ". To let it pass, run outside of this session: rye approve " + x.ev.Approval + " (or with --for 10m, for others like it) and try again"
 	}
 	return s + " [" + x.ev.ID + "]"
 }

@@ -206,6 +206,7 @@ func (f *facts) add(e event.Event) {
 	if e.TimeNS > f.lastNS && e.Type != event.TypeSessionEnd {
 		f.lastNS = e.TimeNS
 	}
+	f.touched(e)
 	switch b := e.Body.(type) {
 	case *event.FileOpen:
 		f.addOpen(e, b)

@@ -49,7 +49,7 @@ type reacher struct {
 	shims   []string
 	denied  map[string]*decidedRecord // hosts the policy did not let through
 	tunnels map[string]bool           // local addresses of connections that were tunnelled
-	hello   map[string]*helloRecord   // by local and remote address
+	hello   map[string][]*helloRecord // by local and remote address
 	refused map[string]bool           // what enforcement refused, by process and remote address
 	told    map[reachKey]int
 }
@@ -64,7 +64,7 @@ type reachKey struct {
 // network says where every connection of the session went, and finds those that went past the proxy.
 func (v *judge) network() {
 	r := &reacher{judge: v, policy: v.policy(), denied: make(map[string]*decidedRecord), tunnels: make(map[string]bool),
-		hello: make(map[string]*helloRecord), refused: make(map[string]bool), told: make(map[reachKey]int)}
+		hello: make(map[string][]*helloRecord), refused: make(map[string]bool), told: make(map[reachKey]int)}
 	n := &v.facts.net
 	v.reach = &Network{Classes: make(map[string]int)}
 	if r.policy != nil {
@@ -83,9 +83,8 @@ func (v *judge) network() {
 	}
 	for i := range n.hellos {
 		h := &n.hellos[i]
-		if k := h.Local + " " + h.Remote; r.hello[k] == nil {
-			r.hello[k] = h
-		}
+		k := h.Local + " " + h.Remote
+		r.hello[k] = append(r.hello[k], h)
 	}
 	for i := range n.refused {
 		r.refused[n.refused[i].proc.String()+" "+n.refused[i].Remote] = true
@@ -96,6 +95,7 @@ func (v *judge) network() {
 	v.reach.count("unix", len(v.facts.ipc))
 	r.refusals()
 	r.handed()
+	r.grants()
 	r.requests()
 	if len(v.reach.Classes) == 0 && r.policy == nil {
 		v.reach = nil
@@ -114,7 +114,7 @@ func (r *reacher) connect(c *connectRecord) {
 		return // of a destination that is told already
 	}
 	to, err := netip.ParseAddrPort(c.Remote)
-	if err != nil || to.Port() == 0 || c.Error == "EAFNOSUPPORT" {
+	if err != nil || to.Port() == 0 && (c.Proto == "tcp" || c.Proto == "udp") || c.Error == "EAFNOSUPPORT" {
 		return // a resolver asks the kernel which address it would use, and sends nothing
 	}
 	to = netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())
@@ -187,13 +187,40 @@ func (r *reacher) who(k event.ProcessKey, ns uint64) string {
 
 // names are what an address was known as: by the client's own TLS hello on this connection, by DNS answers.
 func (r *reacher) names(c *connectRecord, to netip.AddrPort) (names []string, seqs []uint64, how string) {
-	if h := r.hello[c.Local+" "+c.Remote]; h != nil && h.Name != "" {
+	if h := r.helloOf(c); h != nil && h.Name != "" {
 		return []string{hostName(h.Name)}, []uint64{h.seq}, "as its TLS hello says"
 	}
 	for _, n := range r.facts.net.names[to.Addr()] {
 		names, seqs = append(names, n.name), append(seqs, n.seq)
 	}
 	return names, seqs, "as DNS answered"
+}
+
+// grants are changes that the session made to what decides about its own requests.
+func (r *reacher) grants() {
+	for _, t := range r.facts.net.touched {
+		o := r.cast.ownerOf(t.proc)
+		if o.kind == witness {
+			continue
+		}
+		it, _ := r.account(o)
+		f := Finding{Code: RuleSelfGranted, Severity: Contradicts, Reason: "policy", Path: t.path, Records: []uint64{t.seq},
+			Message: sayf("%s changed %s, which decides what the session's own requests may do.", r.who(t.proc, t.ns), quote(t.path))}
+		if it != nil && it.ownWord() {
+			f.Severity = Warning
+		}
+		r.tell(it, f, t.path, t.seq)
+	}
+}
+
+// helloOf is the hello on a connection: ports come again, so the first after the connect.
+func (r *reacher) helloOf(c *connectRecord) *helloRecord {
+	for _, h := range r.hello[c.Local+" "+c.Remote] {
+		if h.ns >= c.ns {
+			return h
+		}
+	}
+	return nil
 }
 
 // bypass tells of a connection that went past the proxy. A warning, since a variable is a request; a
@@ -208,6 +235,8 @@ func (r *reacher) bypass(c *connectRecord, to netip.AddrPort, reason string) {
 	verb := "connected"
 	if reason == "attempt" {
 		verb = "tried to connect (" + c.Error + ")"
+	} else if slices.Contains(c.Marks, "from-packet") {
+		verb = "sent packets"
 	}
 	tail := ""
 	if f.Reason == "" {
@@ -316,6 +345,21 @@ func (r *reacher) handed() {
 	}
 }
 
+// inside holds the name that a client asks for within a connection against the one that it asked the proxy
+// for: the policy decided on that one.
+func (r *reacher) inside(it *item, d *decidedRecord, c *connectRecord, who string) {
+	h := r.helloOf(c)
+	if h == nil || h.Name == "" || d.denied() || hostName(h.Name) == hostOf(d.Host) {
+		return
+	}
+	name := hostName(h.Name)
+	if _, err := netip.ParseAddr(hostOf(d.Host)); err != nil || d.Tunnel && r.denied[name] != nil {
+		r.tell(it, Finding{Code: NetBypass, Severity: Warning, Reason: "name-mismatch", Records: []uint64{d.seq, h.seq, c.seq},
+			Message: sayf("%s asked the proxy for %s, and inside that connection for %s: the policy decided on the first.", firstOf(who, "A process"), quote(d.Host), quote(name))}, d.Host+" "+name, d.seq)
+	}
+	r.reached(it, firstOf(who, "A process"), d.Host, d.seq, []string{name}, []uint64{h.seq}, "through a tunnel that it had asked for by another name")
+}
+
 // requests ties every exchange to the process whose connection it came by: the kernel's record with the
 // same local address, the last before the request.
 func (r *reacher) requests() {
@@ -356,6 +400,9 @@ func (r *reacher) requests() {
 			for _, n := range r.facts.net.names[addr.Unmap()] {
 				r.reached(it, firstOf(q.Program, "A process"), d.Host, d.seq, []string{n.name}, []uint64{n.seq}, "through a tunnel to its bare address")
 			}
+		}
+		if by != nil {
+			r.inside(it, d, by, q.Program)
 		}
 		if len(r.reach.Requests) == maxRequests {
 			r.reach.More++

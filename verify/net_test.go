@@ -61,6 +61,9 @@ func TestNetworkClasses(t *testing.T) {
 			p.do(connectTo("127.0.0.1:3000", self, ""))
 		}},
 		{"which address would it be", "", "", nil, func(p *proc) { p.do(connectTo("93.184.216.34:0", "", "")) }},
+		{"ping", "bypass", "w:net-bypass/icmp", nil, func(p *proc) {
+			p.do(&event.NetConnect{Family: "inet", Proto: "icmp", Remote: "198.51.100.9:0", Count: 1, Marks: []string{"from-packet"}})
+		}},
 		{"metadata of a cloud machine", "bypass", "w:net-bypass/tcp", nil, func(p *proc) { p.do(connectTo("169.254.169.254:80", self, "")) }},
 		{"without the variable", "bypass", "w:net-bypass/proxy-env-changed", nil, func(p *proc) {
 			delete(p.env, "HTTPS_PROXY")
@@ -104,6 +107,23 @@ func TestNetworkClasses(t *testing.T) {
 			p.do(connectTo(labProxy, self, ""))
 			p.l.add(nil, &event.ProxyDecision{ID: "r2", Method: "CONNECT", Host: site, Tunnel: true, Decision: "allow", Local: self})
 		}},
+		{"one name to the proxy, another inside", "tunnelled", "w:net-bypass/name-mismatch", nil, func(p *proc) {
+			p.do(connectTo(labProxy, self, "EINPROGRESS"))
+			p.do(&event.NetTLSHello{Proto: "tcp", Local: self, Remote: labProxy, Sent: true, Name: "evil.test"})
+			p.l.add(nil, &event.ProxyDecision{ID: "r", Method: "CONNECT", Host: "good.test:443", Tunnel: true, Decision: "allow", Local: self})
+		}},
+		{"one name to the proxy, the same inside", "tunnelled", "", nil, func(p *proc) {
+			p.do(connectTo(labProxy, self, "EINPROGRESS"))
+			p.do(&event.NetTLSHello{Proto: "tcp", Local: self, Remote: labProxy, Sent: true, Name: "Good.test"})
+			p.l.add(nil, &event.ProxyDecision{ID: "r", Method: "CONNECT", Host: "good.test:443", Tunnel: true, Decision: "allow", Local: self})
+		}},
+		{"a tunnel by another name to what is denied", "tunnelled", "d:net-denied-reached/evil.test w:net-bypass/name-mismatch", nil, func(p *proc) {
+			p.do(connectTo(labProxy, "127.0.0.1:39000", ""))
+			p.l.add(nil, denied)
+			p.do(connectTo(labProxy, self, "EINPROGRESS"))
+			p.do(&event.NetTLSHello{Proto: "tcp", Local: self, Remote: labProxy, Sent: true, Name: "evil.test"})
+			p.l.add(nil, &event.ProxyDecision{ID: "r", Method: "CONNECT", Host: "good.test:443", Tunnel: true, Decision: "allow", Local: self})
+		}},
 		{"refused", "refused", "i:net-bypass/refused", enforced, func(p *proc) {
 			p.do(&event.NetRefused{Family: "inet", Proto: "tcp", Remote: site, How: "connect", Count: 1})
 			p.do(connectTo(site, self, "EPERM"))
@@ -117,6 +137,11 @@ func TestNetworkClasses(t *testing.T) {
 			p.l.add(nil, &event.NetRefused{Family: "inet", Proto: "132", Remote: site, How: "packet", Count: 1})
 		}},
 		{"not refused", "bypass", "d:net-bypass/past-enforcement", enforced, func(p *proc) { p.do(connectTo(site, self, "")) }},
+		{"it answers its own request", "", "d:rule-self-granted/policy", func(p *event.PolicyApplied) { p.State = "/home/dev/.rye" }, func(p *proc) {
+			p.do(&event.FileRename{From: "/home/dev/.rye/approvals/.new", To: "/home/dev/.rye/approvals/approvals.json", How: "rename"})
+			p.open("/home/dev/.rye/approvals/lock", "O_RDWR")
+			p.open("/home/dev/.rye/policy.yaml", "O_RDONLY")
+		}},
 		{"handed in", "", "w:net-bypass/inherited", nil, func(p *proc) { p.l.add(&p.key, &event.NetInherited{FD: 7, Family: "inet", Proto: "tcp", Remote: site}) }},
 		{"handed in and taken away", "", "i:net-bypass/inherited", enforced, func(p *proc) {
 			p.l.add(&p.key, &event.NetInherited{FD: 7, Family: "inet", Proto: "tcp", Remote: site, Closed: true})

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -19,6 +20,15 @@ type netFacts struct {
 	names     map[netip.Addr][]nameRecord // what DNS answers said an address belongs to
 	nameCount int
 	bound     map[uint16][]boundRecord // ports that the session itself listens on
+	state     string                   // rye's own folder
+	touched   []touchedRecord
+}
+
+// A touchedRecord is a change of what decides about the session's requests.
+type touchedRecord struct {
+	seq, ns uint64
+	proc    event.ProcessKey
+	path    string
 }
 
 type appliedRecord struct {
@@ -78,6 +88,9 @@ func (f *facts) addNet(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.PolicyApplied:
 		n.applied = append(n.applied, appliedRecord{b, e.Seq, e.TimeNS})
+		if n.state == "" {
+			n.state = b.State
+		}
 	case *event.ProxyDecision:
 		if f.room(len(n.decided), maxDecided, e) {
 			n.decided = append(n.decided, decidedRecord{b, e.Seq, e.TimeNS})
@@ -100,6 +113,40 @@ func (f *facts) addNet(e event.Event) {
 				n.bound = make(map[uint16][]boundRecord)
 			}
 			n.bound[to.Port()] = append(n.bound[to.Port()], boundRecord{to.Addr().Unmap(), e.TimeNS})
+		}
+	}
+}
+
+// touched keeps what the session itself changed of the policy, of the answers that requests wait for, and
+// of the CA. Its own ledgers are rye's to guard.
+func (f *facts) touched(e event.Event) {
+	n := &f.net
+	if n.state == "" || e.Proc == nil {
+		return
+	}
+	name := ""
+	switch b := e.Body.(type) {
+	case *event.FileOpen:
+		if b.Result == 0 && (slices.Contains(b.Flags, "O_WRONLY") || slices.Contains(b.Flags, "O_RDWR")) {
+			name = b.Path
+		}
+	case *event.FileRename:
+		if b.Result == 0 {
+			name = b.To
+		}
+	case *event.FileDelete:
+		if b.Result == 0 {
+			name = b.Path
+		}
+	}
+	rest, ok := strings.CutPrefix(path.Clean(name), n.state+"/")
+	if !ok || name == "" {
+		return
+	}
+	switch top, _, _ := strings.Cut(rest, "/"); top {
+	case "policy.yaml", "approvals", "ca":
+		if path.Base(rest) != "lock" && f.room(len(n.touched), maxRefused, e) { // a lock is taken to read, too
+			n.touched = append(n.touched, touchedRecord{e.Seq, e.TimeNS, *e.Proc, path.Clean(name)})
 		}
 	}
 }

@@ -18,16 +18,20 @@ import (
 // nothing, and ends well whatever happens.
 func newHook() *cobra.Command {
 	return &cobra.Command{
-		Use:    "hook AGENT SOCKET",
+		Use:    "hook AGENT [SOCKET]",
 		Short:  "Tell a running rye wrap --hooks what an assistant says to its hooks",
 		Hidden: true,
-		Args:   cobra.ExactArgs(2),
+		Args:   cobra.RangeArgs(1, 2),
 		Run: func(_ *cobra.Command, args []string) {
 			b, cut, err := readBounded(os.Stdin, maxHook)
 			if err != nil || cut {
 				return
 			}
-			c, err := net.DialTimeout("unix", args[1], time.Second)
+			socket := os.Getenv(hookSocket)
+			if len(args) > 1 {
+				socket = args[1]
+			}
+			c, err := net.DialTimeout("unix", socket, time.Second)
 			if err != nil {
 				return
 			}

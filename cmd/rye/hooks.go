@@ -68,10 +68,12 @@ func startHooks(c wrapConfig) (*hooks, error) {
 	if err := h.listen(home.dir); err != nil {
 		return nil, err
 	}
-	h.command = strings.Join([]string{shellWord(exe), "hook", h.agent, shellWord(h.l.Addr().String())}, " ")
+	h.command = shellWord(exe) + " hook " + h.agent
 	if h.agent == "claude" {
+		h.command += " " + shellWord(h.l.Addr().String())
 		h.argv, err = claudeHooks(c.argv, h.command)
 	} else {
+		// Codex asks the user to trust the text of a hook, once: it must be the same in every session.
 		h.argv = codexHookFlags(c.argv, h.command)
 	}
 	if err != nil {
@@ -174,6 +176,20 @@ func (h *hooks) args(argv []string) []string {
 		return argv
 	}
 	return h.argv
+}
+
+// hookSocket is the variable that names the socket where the command line does not.
+const hookSocket = "RYE_HOOK_SOCKET"
+
+// environ adds the socket to the command's environment; nil stands for this process's own.
+func (h *hooks) environ(env []string) []string {
+	if h == nil || h.agent == "claude" {
+		return env
+	}
+	if env == nil {
+		env = os.Environ()
+	}
+	return append(env, hookSocket+"="+h.l.Addr().String())
 }
 
 // begin tells what was set up: it is not the user's, and has to be known for rye's own.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,5 +179,41 @@ func TestHookStranger(t *testing.T) {
 	}
 	if n := h.close(); n != 1 {
 		t.Errorf("%d strangers", n)
+	}
+}
+
+// git runs git in the project.
+func (l *lab) git(args ...string) ([]byte, error) {
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+	cmd.Dir, cmd.Env = l.project, l.env
+	return cmd.CombinedOutput()
+}
+
+// Codex asks once whether to trust rye's hooks; from then on it tells of every call, in this session and the next.
+func TestPrivCodexTellsHooks(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	m := testutil.NewModel(t, "!git tag -l")
+	codex := append([]string{"wrap", "--hooks", "--"}, l.codex(m, "--no-daemon", "do it")...)
+	trust := testutil.Key{Wait: "Trust all and continue", Send: "\x1b[B\r", Pause: time.Second}
+	yes := testutil.Key{Wait: "Would you like to run the following command?", Send: "y", Pause: time.Second}
+	for _, keys := range [][]testutil.Key{{trust, yes}, {yes}} {
+		testutil.Drive(t, l.ryeCmd(codex...), 100, 40, append(keys, leave("DONE")...))
+		r := l.verdict()
+		if a := find(r, "git tag -l"); a == nil || a.Verdict != verify.Verified || a.Allowed.Source != "terminal" || r.Verdict != verify.Verified {
+			show(t, r)
+			t.Fatalf("action %+v; %s", a, codes(r))
+		}
+		var told []string
+		for _, e := range l.records("tool.call", "tool.result") {
+			if e["source"] == "hook" {
+				record, _ := e["record"].(string)
+				told = append(told, record)
+			}
+		}
+		if !slices.Equal(told, []string{"", "question", "item"}) {
+			show(t, r)
+			t.Fatalf("told %q", told)
+		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,9 +17,14 @@ import (
 	"github.com/ryehq/rye/verify"
 )
 
+// verifyOptions are the flags of rye verify.
+type verifyOptions struct {
+	asJSON, all             bool
+	action, code, at, since string
+}
+
 func newVerify() *cobra.Command {
-	var asJSON bool
-	var action, code string
+	var o verifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify [SESSION|DIRECTORY]",
 		Short: "Judge whether what was allowed is what ran",
@@ -25,65 +32,43 @@ func newVerify() *cobra.Command {
 the user or a rule allowed, and what the kernel saw run. The session is the last one if none is named; a
 folder with a ledger in it can be judged anywhere, without root and without rye's state.
 
-Exit status: 0 everything verified, 1 discrepancies, 2 indeterminate or the evidence cannot be used.`,
+Exit status: 0 everything verified, 1 discrepancies, 2 indeterminate or the evidence cannot be used. Of
+many sessions (--all, --since) it is that of the worst.`,
 		Example: `  rye verify
   rye verify 20261201 --json
   rye verify --action x2
+  rye verify --at 42
+  rye verify --since 7d
   rye verify --explain rule-exceeded
   rye verify ./evidence/session-1`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if code != "" {
-				return printExplanation(cmd.OutOrStdout(), code)
+			switch {
+			case o.code != "":
+				return printExplanation(cmd.OutOrStdout(), o.code)
+			case (o.all || o.since != "") && len(args) > 0:
+				return &exitError{exitUsage, fmt.Errorf("--all and --since are for all sessions: name none")}
 			}
-			h, err := openHome()
-			if err != nil {
+			status, err := o.run(cmd.OutOrStdout(), args)
+			if err != nil && !brokenPipe(err) {
 				return &exitError{exitUsage, err}
 			}
-			_, dir, err := h.find(first(args))
-			if err != nil {
-				return &exitError{exitUsage, err}
-			}
-			r, err := judge(dir, h)
-			if err != nil {
-				return &exitError{exitUsage, err}
-			}
-			var shown any = r
-			verdict := r.Verdict
-			if action != "" {
-				a, err := findAction(r, action)
-				if err != nil {
-					return &exitError{exitUsage, err}
-				}
-				shown, verdict = a, a.Verdict
-				if !asJSON {
-					if err := showChain(cmd.OutOrStdout(), dir, r, a); err != nil && !brokenPipe(err) {
-						return &exitError{exitUsage, err}
-					}
-				}
-			}
-			if asJSON {
-				b, err := marshalIndent(shown)
-				if err != nil {
-					return &exitError{exitUsage, err}
-				}
-				if _, err := cmd.OutOrStdout().Write(b); err != nil && !brokenPipe(err) {
-					return &exitError{exitUsage, err}
-				}
-			} else if action == "" {
-				printReport(cmd.OutOrStdout(), r)
-			}
-			if n := verdict.ExitCode(); n != 0 {
-				return &exitError{code: n}
+			if status != 0 {
+				return &exitError{code: status}
 			}
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
-	cmd.Flags().StringVar(&action, "action", "", "show one action (`ID`, such as x2): its whole chain with times; the exit status is its own")
-	cmd.Flags().StringVar(&code, "explain", "", "say what a finding `CODE` means and what to do; list gives all codes")
-	cmd.MarkFlagsMutuallyExclusive("action", "explain")
+	f := cmd.Flags()
+	f.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
+	f.StringVar(&o.action, "action", "", "show one action (`ID`, such as x2): its whole chain with times; the exit status is its own")
+	f.StringVar(&o.at, "at", "", "show the evidence of record `SEQ`: the record, its proof, and what rests on it")
+	f.BoolVar(&o.all, "all", false, "judge all sessions, one line each")
+	f.StringVar(&o.since, "since", "", "judge the sessions since a `TIME` or for a duration back (2026-11-30, 36h, 7d)")
+	f.StringVar(&o.code, "explain", "", "say what a finding `CODE` means and what to do; list gives all codes")
+	cmd.MarkFlagsMutuallyExclusive("action", "explain", "at", "all")
+	cmd.MarkFlagsMutuallyExclusive("action", "explain", "at", "since")
 	_ = cmd.RegisterFlagCompletionFunc("explain", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		codes := []string{"list"}
 		for _, e := range report.Explanations() {
@@ -92,6 +77,86 @@ Exit status: 0 everything verified, 1 discrepancies, 2 indeterminate or the evid
 		return codes, cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
+}
+
+// run prints what was asked for and returns the exit status.
+func (o *verifyOptions) run(out io.Writer, args []string) (int, error) {
+	h, err := openHome()
+	if err != nil {
+		return 0, err
+	}
+	if o.all || o.since != "" {
+		return o.many(out, h)
+	}
+	_, dir, err := h.find(first(args))
+	if err != nil {
+		return 0, err
+	}
+	r, err := judge(dir, h)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case o.action != "":
+		a, err := findAction(r, o.action)
+		if err != nil {
+			return 0, err
+		}
+		if o.asJSON {
+			return a.Verdict.ExitCode(), writeJSON(out, a)
+		}
+		return a.Verdict.ExitCode(), showChain(out, dir, r, a)
+	case o.at != "":
+		seq, err := recordNumber(o.at)
+		if err != nil {
+			return 0, err
+		}
+		e, err := gatherEvidence(dir, h, r, seq)
+		if err != nil {
+			return 0, err
+		}
+		status := 0
+		if !e.Included.OK {
+			status = verify.Indeterminate.ExitCode()
+		}
+		if o.asJSON {
+			return status, writeJSON(out, e)
+		}
+		printEvidence(out, e)
+		return status, nil
+	case o.asJSON:
+		return r.Verdict.ExitCode(), writeJSON(out, r)
+	}
+	printReport(out, r)
+	return r.Verdict.ExitCode(), nil
+}
+
+func (o *verifyOptions) many(out io.Writer, h *home) (int, error) {
+	var since time.Time
+	if o.since != "" {
+		var err error
+		if since, err = parseSince(o.since, time.Now()); err != nil {
+			return 0, err
+		}
+	}
+	list, err := judgeMany(h, since)
+	if err != nil {
+		return 0, err
+	}
+	if o.asJSON {
+		return worst(list), writeJSON(out, list)
+	}
+	printJudged(out, list)
+	return worst(list), nil
+}
+
+func writeJSON(out io.Writer, v any) error {
+	b, err := marshalIndent(v)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(b)
+	return err
 }
 
 // judge reads a ledger and judges it. h may be nil: then no key is known but the ledger's own.

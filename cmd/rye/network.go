@@ -85,6 +85,7 @@ func startNetwork(c netConfig, session string) (*network, error) {
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}
 	n := &network{home: h, ready: make(chan struct{}), quit: make(chan struct{}), served: make(chan error, 1)}
+	n.about.State = h.dir
 	if err := n.loadPolicy("start"); err != nil {
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -258,5 +259,46 @@ s.sendto(bytes.fromhex("1234010000010000000000000465766c310474657374000001 0001"
 	}
 	if msg, err := l.ryeCmd("verify", filepath.Dir(dirs[0])).CombinedOutput(); err == nil || !strings.Contains(string(msg), "ledger-broken") {
 		t.Errorf("rye verify: %v %s", err, msg)
+	}
+}
+
+// A bundle that is applied during the session holds at once, who applied it is told, and what it denies is not
+// reached another way unnoticed. Another name inside a tunnel than the proxy was asked for gets nowhere.
+func TestPrivDeniedReached(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	addr := ownAddress(t, false)
+	ln, err := net.Listen("tcp", net.JoinHostPort(addr, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &httptest.Server{Listener: ln, Config: &http.Server{ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "reached ") })}}
+	srv.StartTLS()
+	defer srv.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	l.file("deny.yaml", "id: t\nversion: \"2\"\ndefault: allow\nrules:\n  - id: no-evil\n    action: deny\n    when:\n      domains: [evil.test]\n")
+	out, errs, _ := l.wrap("--proxy", "--", "sh", "-c", fmt.Sprintf(`
+"$0" policy apply deny.yaml
+sleep 1.2
+curl -sSk --max-time 5 https://evil.test:%[1]d/
+curl -sSk --max-time 5 --connect-to evil.test:%[1]d:%[2]s:%[1]d https://evil.test:%[1]d/
+curl -sSk --max-time 5 --noproxy '*' --resolve evil.test:%[1]d:%[2]s https://evil.test:%[1]d/`, port, addr), l.rye)
+	if strings.Count(out, "reached ") != 1 {
+		t.Fatalf("%q %s", out, errs)
+	}
+	applied := bodies[*event.PolicyApplied](l.events("last"))
+	if len(applied) != 2 || applied[1].At != "change" || applied[1].Bundle != "t@2" || applied[1].Error != "" {
+		t.Fatalf("%+v", applied)
+	}
+	r := l.verdict()
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Code+"/"+f.Reason)
+	}
+	if !slices.Contains(got, "net-bypass/proxy-env-changed") && !slices.Contains(got, "net-bypass/tcp") || !slices.Contains(got, "net-denied-reached/evil.test") ||
+		!slices.Contains(got, "rule-self-granted/policy") || r.Verdict != verify.Discrepancy || r.Network.Denied == 0 {
+		show(t, r)
+		t.Errorf("%s: %v, %+v", r.Verdict, got, r.Network)
 	}
 }

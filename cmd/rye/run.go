@@ -77,7 +77,7 @@ func run(c wrapConfig) (int, error) {
 	w.scan = scan
 	began := boottime()
 	sess, err := wrapper.Start(wrapper.Options{
-		Argv: hk.args(c.argv), Path: path, Env: nw.environ(), CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
+		Argv: hk.args(c.argv), Path: path, Env: hk.environ(nw.environ()), CgroupFD: obs.cgroupFD(), BeforeExec: obs.root,
 		Recording: book.recording(), Clock: boottime,
 		Output: scan.output, Input: scan.input, Resize: scan.resize, Idle: scan.idle,
 	})

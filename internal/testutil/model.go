@@ -21,6 +21,17 @@ type Model struct {
 	steps []string
 	mu    sync.Mutex
 	calls []string // ids given out, in order
+	subs  map[string][]string
+}
+
+// Sub gives other steps to the conversations whose first message holds the marker: those of a sub-agent.
+func (m *Model) Sub(marker string, steps ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.subs == nil {
+		m.subs = map[string][]string{}
+	}
+	m.subs[marker] = steps
 }
 
 // NewModel starts a model that ends with the test.
@@ -44,13 +55,20 @@ func (m *Model) Steps(steps ...string) {
 	m.steps = steps
 }
 
-func (m *Model) step(n int) (string, bool) {
+// step is the next step of a conversation that begins with first and has had n answers.
+func (m *Model) step(first string, n int) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if n >= len(m.steps) {
+	steps := m.steps
+	for marker, s := range m.subs {
+		if strings.Contains(first, marker) {
+			steps = s
+		}
+	}
+	if n >= len(steps) {
 		return "", false
 	}
-	return m.steps[n], true
+	return steps[n], true
 }
 
 // Calls returns the ids of the tool calls made so far.
@@ -127,14 +145,16 @@ func (m *Model) openai(w http.ResponseWriter, body []byte) {
 			Name string `json:"name"`
 		} `json:"tools"`
 		Input []struct {
-			Type string `json:"type"`
+			Type    string          `json:"type"`
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
 		} `json:"input"`
 	}
 	if json.Unmarshal(body, &req) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	tools, done := map[string]bool{}, 0
+	tools, done, first := map[string]bool{}, 0, ""
 	for _, t := range req.Tools {
 		tools[t.Name] = true
 	}
@@ -142,10 +162,13 @@ func (m *Model) openai(w http.ResponseWriter, body []byte) {
 		if strings.HasSuffix(i.Type, "_call_output") {
 			done++
 		}
+		if i.Role == "user" && done == 0 {
+			first += string(i.Content)
+		}
 	}
 	item := map[string]any{"type": "message", "id": fmt.Sprintf("msg_%d", done), "role": "assistant", "status": "completed",
 		"content": []any{map[string]any{"type": "output_text", "text": "DONE", "annotations": []any{}}}}
-	if step, ok := m.step(done); ok && len(tools) > 0 {
+	if step, ok := m.step(first, done); ok && len(tools) > 0 {
 		name, in := call(step, tools)
 		args, _ := json.Marshal(in)
 		item = map[string]any{"type": "function_call", "id": fmt.Sprintf("fc_%d", done), "call_id": m.newID("call_"), "name": name, "arguments": string(args), "status": "completed"}
@@ -181,6 +204,10 @@ func (m *Model) anthropic(w http.ResponseWriter, body []byte) {
 	for _, t := range req.Tools {
 		tools[t.Name] = true
 	}
+	first := ""
+	if len(req.Messages) > 0 {
+		first = string(req.Messages[0].Content)
+	}
 	for _, msg := range req.Messages {
 		var blocks []struct {
 			Type string `json:"type"`
@@ -204,7 +231,7 @@ func (m *Model) anthropic(w http.ResponseWriter, body []byte) {
 	base["content"], base["stop_reason"] = []any{}, nil
 	send(w, "message_start", map[string]any{"message": base})
 	why := "end_turn"
-	if step, ok := m.step(done); ok && len(tools) > 0 {
+	if step, ok := m.step(first, done); ok && len(tools) > 0 {
 		name, in := call(step, tools)
 		args, _ := json.Marshal(in)
 		send(w, "content_block_start", map[string]any{"index": 0, "content_block": map[string]any{"type": "tool_use", "id": m.newID("toolu_"), "name": name, "input": map[string]any{}}})
