@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // child does one thing in a cgroup and exits with 0, or 1 when it was not let.
 func child(what string) int {
 	network, addr, _ := strings.Cut(what, " ")
-	c, err := net.DialTimeout(network, addr, time.Second)
+	c, err := net.DialTimeout(network, addr, 20*time.Second)
 	if err != nil {
 		return 1
 	}

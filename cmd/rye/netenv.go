@@ -176,10 +176,27 @@ func rootsOfDir(dirs string) []byte {
 
 const roots = "roots-"
 
+// once leaves out certificates that came before: a folder of roots often has those of the file beside it.
+func once(certs []byte) []byte {
+	var out bytes.Buffer
+	seen := map[[32]byte]bool{}
+	for {
+		block, rest := pem.Decode(certs)
+		if block == nil {
+			return out.Bytes()
+		}
+		if sum := sha256.Sum256(block.Bytes); !seen[sum] {
+			seen[sum] = true
+			out.Write(certs[:len(certs)-len(rest)])
+		}
+		certs = rest
+	}
+}
+
 // writeRoots writes a bundle under a name made of its content, so that sessions share it and a process
 // that outlives its session still finds it.
 func writeRoots(dir string, parts [][]byte) (string, error) {
-	all := bytes.Join(parts, nil)
+	all := once(bytes.Join(parts, nil))
 	sum := sha256.Sum256(all)
 	name := filepath.Join(dir, roots+hex.EncodeToString(sum[:8])+".pem")
 	if info, err := os.Stat(name); err == nil && info.Size() == int64(len(all)) {

@@ -58,7 +58,6 @@ type network struct {
 	served chan error
 	env    []string // the command's environment
 	was    map[string]string
-	via    string
 
 	bundle  atomic.Pointer[policy.Bundle]
 	about   event.PolicyApplied

@@ -80,7 +80,7 @@ func TestChildEnvironment(t *testing.T) {
 	}
 	mine := filepath.Join(dir, "mine.pem")
 	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("planted")})
-	if err := os.WriteFile(mine, append(key, user.PEM()...), 0o600); err != nil {
+	if err := os.WriteFile(mine, slices.Concat(key, user.PEM(), user.PEM()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h := &home{dir}

@@ -93,6 +93,9 @@ func printSummary(w io.Writer, b *book, r *verify.Report, c counts) {
 		next += " · still running: " + names
 	}
 	fmt.Fprintf(w, "rye: details: %s\n", next)
+	if r.Network != nil && r.Network.Proxy != "" && r.Coverage.Survivors > 0 {
+		printHint(w, "what still runs was told to use this session's proxy, which is gone; outside rye it reaches nothing through it")
+	}
 }
 
 func total(m map[string]uint64) (n uint64) {
