@@ -81,20 +81,27 @@ static __always_inline void release(struct scratch *s)
 	*(volatile __u32 *)&s->busy = 0;
 }
 
+static __u64 since; /* bytes that went into the ring since its fill level was asked for */
+
 /* A wake-up per event costs several times the event itself, so the reader is woken by fill level and
  * otherwise polls slowly. Rare events that user space must act on at once pass now = true. */
-static __always_inline __u64 wakeup(bool now)
+static __always_inline __u64 wakeup(bool now, __u64 size)
 {
-	if (now || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > wakeup_bytes)
+	if (now)
 		return BPF_RB_FORCE_WAKEUP;
-	return BPF_RB_NO_WAKEUP;
+	/* Asking costs a call, so it is done once in a while. Another cpu may do so at the same time. */
+	since += size;
+	if (since < wakeup_bytes / 8)
+		return BPF_RB_NO_WAKEUP;
+	since = 0;
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline bool emit(void *rec, enum event_type t, __u64 size, bool now)
 {
 	((struct event_header *)rec)->size = size;
 	CLAMP(size, RECORD_CAP);
-	if (bpf_ringbuf_output(&events, rec, size, wakeup(now))) {
+	if (bpf_ringbuf_output(&events, rec, size, wakeup(now, size))) {
 		count_lost(t);
 		return false;
 	}

@@ -225,7 +225,7 @@ static __noinline int finish_stash(struct task_struct *task, enum path_op op, lo
 	e->result = ret;
 	size = e->h.size;
 	CLAMP(size, STASH_CAP);
-	if (bpf_ringbuf_output(&events, st, size, wakeup(false)))
+	if (bpf_ringbuf_output(&events, st, size, wakeup(false, size)))
 		count_lost(EVENT_PATHOP);
 	else
 		__sync_fetch_and_add(&emitted[EVENT_PATHOP], 1);

@@ -135,9 +135,12 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	}
 	e->path_len = len;
 	at += len;
-	len = append_kernel_str(s, at, bprm->interp);
-	e->interp_len = len < 0 ? 0 : len;
-	at += e->interp_len;
+	e->interp_len = 0;
+	if (bprm->interp != bprm->filename) { /* a script's interpreter */
+		len = append_kernel_str(s, at, bprm->interp);
+		e->interp_len = len < 0 ? 0 : len;
+		at += e->interp_len;
+	}
 
 	walk_path(s, exe->f_path.mnt, exe->f_path.dentry);
 	if (s->state == WALK_UNREADABLE)

@@ -58,7 +58,7 @@ func TestPrivOpensAddUp(t *testing.T) {
 	for _, c := range []struct {
 		n, files int
 		ring     uint32
-	}{{400000, 2000, 0}, {50000, 50000, 0}, {400000, 40000, 4096}} {
+	}{{400000, 2000, 0}, {50000, 50000, 0}, {400000, 20000, 4096}} {
 		t.Run(fmt.Sprintf("%d of %d ring %d", c.n, c.files, c.ring), func(t *testing.T) {
 			if testing.Short() {
 				c.n, c.files = c.n/5, c.files/5
