@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ func newFollower(start *event.SessionStart) *follower {
 
 // opened looks at an open of the session.
 func (f *follower) opened(o *event.FileOpen) {
-	if filepath.Ext(o.Path) != ".jsonl" || o.Result != 0 || !slices.ContainsFunc(o.Flags, func(w string) bool { return w == "O_WRONLY" || w == "O_RDWR" }) {
+	if filepath.Ext(strings.TrimSuffix(o.Path, ".zst")) != ".jsonl" || o.Result != 0 || !slices.ContainsFunc(o.Flags, func(w string) bool { return w == "O_WRONLY" || w == "O_RDWR" }) {
 		return
 	}
 	f.mu.Lock()
@@ -58,7 +59,7 @@ func (f *follower) add(path string) {
 	// An assistant may be pointed at another state folder by a variable that rye was not started with:
 	// the layout below it still names it.
 	for dir := filepath.Dir(path); len(dir) > 1; dir = filepath.Dir(dir) {
-		if b := filepath.Base(dir); b == "sessions" || b == "projects" {
+		if b := filepath.Base(dir); b == "sessions" || b == "projects" || b == "session-state" {
 			homes = append(slices.Clone(homes), filepath.Dir(dir))
 		}
 	}
@@ -70,9 +71,9 @@ func (f *follower) add(path string) {
 // search finds changed transcripts by their modification time, where no kernel witness tells.
 func (f *follower) search() {
 	for _, h := range f.homes {
-		for _, sub := range []string{"sessions", "projects"} {
+		for _, sub := range []string{"sessions", "projects", "session-state"} {
 			_ = filepath.WalkDir(filepath.Join(h, sub), func(path string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" {
+				if err != nil || d.IsDir() || filepath.Ext(strings.TrimSuffix(path, ".zst")) != ".jsonl" {
 					return nil
 				}
 				if info, err := d.Info(); err == nil && info.ModTime().After(f.since.Add(-transcriptSlack)) {
@@ -118,6 +119,14 @@ func (x *followed) more() []ingest.Row {
 	info, err := h.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() <= x.read {
 		return nil
+	}
+	if x.file.Compressed {
+		// Written once and whole: what was read of an unfinished one does not come again.
+		rows, err := x.file.Decompress(h)
+		if err == nil {
+			x.read = info.Size()
+		}
+		return rows
 	}
 	var rows []ingest.Row
 	buf := make([]byte, 256<<10)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -159,7 +160,7 @@ func sessionStart(c wrapConfig, id, path string, now time.Time) (*event.SessionS
 		TempDir: envOr("TMPDIR", "/tmp"), SearchDir: os.Getenv("PATH"), UID: os.Getuid(), GID: os.Getgid(),
 		Host: host, Kernel: kernelRelease(), BootID: bootID(), WallTime: now.Format(time.RFC3339Nano), Rye: version,
 	}
-	s.AssistantHomes = []string{codexHome(userHome), claudeHome(userHome)}
+	s.AssistantHomes = []string{codexHome(userHome), claudeHome(userHome), filepath.Join(userHome, ".copilot")}
 	return s, nil
 }
 
