@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ryehq/rye/event"
 	"github.com/ryehq/rye/ingest"
+	"github.com/ryehq/rye/ingest/codexstate"
 )
 
 // A follower reads the transcripts that this session's processes write. Which those are is known from the
@@ -26,6 +28,8 @@ type follower struct {
 	boot  uint64 // boottime at since
 	files map[string]*followed
 	scan  bool
+
+	threads map[string]bool // of Codex, that this session's rollouts are of
 }
 
 type followed struct {
@@ -38,7 +42,7 @@ type followed struct {
 const transcriptSlack = 2 * time.Second
 
 func newFollower(start *event.SessionStart) *follower {
-	return &follower{homes: start.AssistantHomes, since: time.Now(), boot: boottime(), files: map[string]*followed{}}
+	return &follower{homes: start.AssistantHomes, since: time.Now(), boot: boottime(), files: map[string]*followed{}, threads: map[string]bool{}}
 }
 
 // opened looks at an open of the session.
@@ -102,6 +106,9 @@ func (f *follower) read() []event.Event {
 			if c, ok := row.Body.(*event.ToolCall); ok {
 				c.AskedTimeNS = ingest.Boot(row.Time, f.since, f.boot)
 			}
+			if c, ok := row.Body.(*event.TurnContext); ok && c.Agent == "codex" {
+				f.threads[c.Thread] = true
+			}
 			list = append(list, event.New(now, nil, row.Body))
 		}
 	}
@@ -138,4 +145,45 @@ func (x *followed) more() []ingest.Row {
 			return rows
 		}
 	}
+}
+
+// lineage returns what Codex's own state says of the threads that this session's threads started: who they are and
+// in which mode they ran. Their rollouts may say less, or be somewhere else.
+func (f *follower) lineage() []event.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.threads) == 0 {
+		return nil
+	}
+	var list []event.Event
+	for _, home := range f.homes {
+		file := newestState(home)
+		if file == "" {
+			continue
+		}
+		threads, err := codexstate.Read(file)
+		if err != nil {
+			continue // one witness less; the rollouts are the first
+		}
+		for _, t := range codexstate.Below(threads, f.threads) {
+			list = append(list, event.New(boottime(), nil, t.Context(file)))
+		}
+	}
+	return list
+}
+
+// newestState is the state database of the highest generation in a folder of Codex's.
+func newestState(home string) string {
+	names, err := filepath.Glob(filepath.Join(home, "state_*.sqlite"))
+	if err != nil {
+		return ""
+	}
+	best, found := -1, ""
+	for _, name := range names {
+		n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), "state_"), ".sqlite"))
+		if err == nil && n > best {
+			best, found = n, name
+		}
+	}
+	return found
 }

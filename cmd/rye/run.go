@@ -108,6 +108,7 @@ func run(c wrapConfig) (int, error) {
 		w.degrade(fmt.Sprintf("%d words to the hooks' socket came from processes that are not the session's", n))
 	}
 	w.transcripts() // what the assistant wrote last
+	w.emit(w.follow.lineage())
 	w.emit(w.perms.look("change"))
 	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest(), totals))
 	self := usage{CPUNS: ownCPU() - before, MaxRSS: ownRSS()}
