@@ -147,9 +147,18 @@ func TestPrivRefusalIsShown(t *testing.T) {
 	if out, err := l.ryeCmd("policy", "apply", bundle).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
+	const refusal = "rye: refused by policy a@1, rule no-plans: the plans stay here"
 	claude := l.claude(m, "")
 	out, errs, _ := l.wrap(append([]string{"--shim", "--"}, claude[0], "-p", "write down the secret plans")...)
-	if !strings.Contains(out, "rye: refused by policy a@1, rule no-plans: the plans stay here") {
+	if !strings.Contains(out, refusal) {
+		t.Errorf("%s\n%s", out, errs)
+	}
+	l.env = append(l.env, behindCompany(t, m)...)
+	model := testutil.Model{}
+	model.URL = "https://api.openai.com"
+	codex := l.codex(&model, "exec", "write down the secret plans")
+	defer l.stopDaemon()
+	if out, errs, _ := l.wrap(append([]string{"--proxy", "--"}, codex...)...); !strings.Contains(out+errs, refusal) {
 		t.Errorf("%s\n%s", out, errs)
 	}
 }
