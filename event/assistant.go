@@ -135,6 +135,8 @@ type ToolResult struct {
 type TurnContext struct {
 	Agent            string   `json:"agent"`
 	Thread           string   `json:"thread,omitempty"`
+	ParentThread     string   `json:"parent_thread,omitempty"` // the thread that started this one
+	Subagent         string   `json:"subagent,omitempty"`      // what the sub-agent is called
 	Turn             string   `json:"turn,omitempty"`
 	CWD              string   `json:"cwd,omitempty"`
 	ApprovalPolicy   string   `json:"approval_policy,omitempty"`   // on-request, never, … or Claude's permission mode

@@ -28,7 +28,8 @@ const maxLine = 64 << 20
 
 // A File turns the growing content of one transcript into rows.
 type File struct {
-	Path string
+	Path       string
+	Compressed bool // its bytes go through Decompress first
 
 	line    func(f *File, b []byte, offset int64) []Row
 	buf     []byte
@@ -39,6 +40,7 @@ type File struct {
 	agent   string // sub-agent
 	version string
 	turn    string
+	cwd     string
 
 	Skipped int // lines that were not understood or were too long
 }
@@ -46,7 +48,8 @@ type File struct {
 // Open returns a File for a path that is an assistant's transcript by its name and place, and false for
 // any other. homes are the assistants' state folders (CODEX_HOME, ~/.claude …).
 func Open(path string, homes []string) (*File, bool) {
-	base := filepath.Base(path)
+	plain := strings.TrimSuffix(path, ".zst")
+	base := filepath.Base(plain)
 	if filepath.Ext(base) != ".jsonl" {
 		return nil, false
 	}
@@ -62,7 +65,11 @@ func Open(path string, homes []string) (*File, bool) {
 	}
 	switch {
 	case strings.HasPrefix(base, "rollout-") && in("sessions", "archived_sessions"):
-		return &File{Path: path, line: codexLine}, true
+		return &File{Path: path, Compressed: plain != path, line: codexLine}, true
+	case plain != path:
+		return nil, false // nobody else compresses its records
+	case base == "events.jsonl" && in("session-state"):
+		return &File{Path: path, line: copilotLine, thread: filepath.Base(filepath.Dir(path))}, true
 	case in("projects"):
 		return &File{Path: path, line: claudeLine, thread: strings.TrimSuffix(base, ".jsonl")}, true
 	}

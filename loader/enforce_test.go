@@ -71,6 +71,22 @@ func TestPrivEnforce(t *testing.T) {
 	} else {
 		c.Close()
 	}
+	// A socket that was made outside, in the hands of a member.
+	outside, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	f, err := outside.(*net.UDPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for port, want := range map[uint16]bool{open: true, shut: false} {
+		if got := inCgroup(t, o, fmt.Sprintf("handed 127.0.0.1:%d", port), f); got != want {
+			t.Errorf("a socket from outside is let through to port %d: %v", port, got)
+		}
+	}
 	// A process outside the cgroup that is a member all the same.
 	if err := p.Adopt(uint32(os.Getpid()), 0); err != nil {
 		t.Fatal(err)

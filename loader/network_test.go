@@ -3,6 +3,7 @@ package loader
 import (
 	"bytes"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -26,6 +27,13 @@ func TestMain(m *testing.M) {
 // child does one thing in a cgroup and exits with 0, or 1 when it was not let.
 func child(what string) int {
 	network, addr, _ := strings.Cut(what, " ")
+	if network == "handed" { // a datagram by a socket that was made outside
+		to := netip.MustParseAddrPort(addr)
+		if unix.Sendto(3, []byte("x"), 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}) != nil {
+			return 1
+		}
+		return 0
+	}
 	c, err := net.DialTimeout(network, addr, 20*time.Second)
 	if err != nil {
 		return 1
@@ -66,7 +74,7 @@ func testCgroup(t *testing.T) Options {
 }
 
 // inCgroup runs child in the cgroup.
-func inCgroup(t *testing.T, o Options, what string) (ok bool) {
+func inCgroup(t *testing.T, o Options, what string, files ...*os.File) (ok bool) {
 	t.Helper()
 	fd, err := unix.Open(o.CgroupPath, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -74,7 +82,7 @@ func inCgroup(t *testing.T, o Options, what string) (ok bool) {
 	}
 	defer unix.Close(fd)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), envChild+"="+what)
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), envChild+"="+what), files
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}
 	return cmd.Run() == nil
 }

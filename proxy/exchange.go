@@ -155,6 +155,7 @@ func (x *record) passBack(w http.ResponseWriter, res *http.Response, copied *ask
 		h[name] = values
 	}
 	hopByHop(h)
+	h.Del("Alt-Svc") // it would send the client to HTTP/3, past the proxy
 	announced := map[string]bool{}
 	for name := range res.Trailer {
 		h.Add("Trailer", name)

@@ -318,6 +318,7 @@ func TestPlainRequest(t *testing.T) {
 		got <- r.Header
 		w.Header().Set("Connection", "X-Mine")
 		w.Header().Set("X-Mine", "y")
+		w.Header().Set("Alt-Svc", `h3=":443"`)
 		w.Header()["Content-Type"] = nil
 		io.WriteString(w, "ok")
 	}))
@@ -342,7 +343,7 @@ func TestPlainRequest(t *testing.T) {
 	if h.Get("X-End") != "2" || h.Get("X-Hop") != "" || h.Get("Proxy-Authorization") != "" || h.Get("User-Agent") != "" || h.Get("Accept-Encoding") != "gzip" {
 		t.Errorf("sent on: %v", h)
 	}
-	if res.StatusCode != 200 || res.Header.Get("X-Mine") != "" || res.Header.Get("Content-Type") != "" {
+	if res.StatusCode != 200 || res.Header.Get("X-Mine") != "" || res.Header.Get("Alt-Svc") != "" || res.Header.Get("Content-Type") != "" {
 		t.Errorf("passed back: %v", res.Header)
 	}
 	if res := ask(planted); res.StatusCode != 403 || len(got) != 0 {

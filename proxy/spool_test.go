@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const open = "id: open\nversion: 1\ndefault: allow\nrules:\n- {id: key, action: deny, when: {secrets: any}}\n- {id: huge, action: deny, when: {body_larger_than: 64MiB}}\n"
@@ -153,7 +154,9 @@ func TestLargeBody(t *testing.T) {
 			req.Body = r
 			req.Header.Set("Content-Encoding", "gzip")
 		}
-		res, err := l.client(h2).Do(req)
+		c := l.client(h2)
+		c.Timeout = 3 * time.Minute // a busy machine
+		res, err := c.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

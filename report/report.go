@@ -151,6 +151,9 @@ func action(b *strings.Builder, a *verify.Action, s Style) {
 	} else {
 		allowed = "nothing that rye saw"
 	}
+	if a.Asked != nil && a.Asked.Agent != "" {
+		fmt.Fprintf(b, "       asked for by the sub-agent %s\n", Line(a.Asked.Agent))
+	}
 	fmt.Fprintf(b, "       allowed by %s", Line(allowed))
 	if a.Root == nil && a.Link != "" { // an edit, a fetch: there is no exec to show
 		fmt.Fprintf(b, "; done, linked by %s\n", Line(a.Link))

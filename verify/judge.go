@@ -298,6 +298,17 @@ func (v *judge) report() *Report {
 	return r
 }
 
+// lineage is who asked for a call: the sub-agent, and the thread that started its thread.
+func (v *judge) lineage(c *call) (parent, subagent string) {
+	parent, subagent = c.ParentThread, c.Subagent
+	for _, t := range v.facts.contexts {
+		if t.Agent == c.Agent && t.Thread == c.Thread && c.Thread != "" {
+			parent, subagent = firstOf(parent, t.ParentThread), firstOf(subagent, t.Subagent)
+		}
+	}
+	return parent, subagent
+}
+
 func (v *judge) sessionID() string {
 	if v.facts.start != nil {
 		return v.facts.start.ID
@@ -318,6 +329,7 @@ func (v *judge) action(it *item) Action {
 	}
 	if c := it.call; c != nil && len(c.seqs) > 0 {
 		a.Asked = &Asked{ID: c.ID, Source: c.Source, Tool: c.Tool, Command: c.text(), Thread: c.Thread, Records: c.records()}
+		a.Asked.Parent, a.Asked.Agent = v.lineage(c)
 		a.Paths = c.Paths
 	}
 	if k := it.cand; k != nil {

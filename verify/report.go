@@ -106,6 +106,8 @@ type Asked struct {
 	Tool    string   `json:"tool"`
 	Command string   `json:"command,omitempty"`
 	Thread  string   `json:"thread,omitempty"`
+	Parent  string   `json:"parent_thread,omitempty"` // the thread that started that one
+	Agent   string   `json:"subagent,omitempty"`      // the sub-agent that asked, "" for the conversation with the user
 	Records []uint64 `json:"records"`
 }
 

@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ryehq/rye/approvals"
+	"github.com/ryehq/rye/event"
 	"github.com/ryehq/rye/internal/testutil"
 )
 
@@ -85,5 +88,77 @@ func TestPrivApproveInsideASession(t *testing.T) {
 	}
 	if _, errs, code := l.wrap("-q", "--", l.rye, "approvals"); code != 0 {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// A request of a session waits, somebody outside says yes, its retry passes, and the ledger says who it was.
+func TestApprovedFromOutside(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		testutil.Skip(t, "no curl")
+	}
+	l := newLab(t)
+	origin := serve(t, ownAddress(t, false))
+	bundle := l.file("bundle.yaml", "id: a\nversion: 1\ndefault: allow\nrules:\n- {id: ask, action: require_approval, reason: ask first, when: {body_contains: please}}\n")
+	if out, err := l.ryeCmd("policy", "apply", bundle).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	approved := make(chan string, 1)
+	go func() {
+		for range 200 {
+			out, _ := l.ryeCmd("approvals", "--json").Output() // again, should it fail
+			var list []approvals.Entry
+			if json.Unmarshal(out, &list) == nil && len(list) == 1 {
+				out, err := l.ryeCmd("approve", list[0].ID).CombinedOutput()
+				if err != nil {
+					t.Errorf("%v %s", err, out)
+				}
+				approved <- list[0].ID
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		approved <- ""
+	}()
+	out, errs, code := l.wrap("--proxy", "--", "sh", "-c", `for i in $(seq 100); do
+  s=$(curl -sS -o answer -w '%{http_code}' -d please http://`+origin+`/x)
+  [ "$s" = 200 ] && exec cat answer
+  sleep 0.2
+done`)
+	id := <-approved
+	if code != 0 || out != "answer to /x" || id == "" {
+		t.Fatalf("status %d, %q, approved %q\n%s", code, out, id, errs)
+	}
+	list := bodies[*event.ProxyDecision](l.events("last"))
+	last := list[len(list)-1]
+	if first := list[0]; first.Decision != "require_approval" || first.Approval != id || first.AnsweredBy != "" || first.Status != 403 {
+		t.Errorf("%+v", first)
+	}
+	if last.Decision != "allow" || last.Approval != id || !strings.Contains(last.AnsweredBy, "(uid ") || last.AnsweredAt == "" || last.Status != 200 {
+		t.Errorf("%+v", last)
+	}
+}
+
+// Why a request was refused is on the screen of the assistant's user.
+func TestPrivRefusalIsShown(t *testing.T) {
+	testutil.Privileged(t)
+	l := newLab(t)
+	m := testutil.NewModel(t, "true")
+	bundle := l.file("bundle.yaml", "id: a\nversion: 1\ndefault: allow\nrules:\n- {id: no-plans, action: deny, reason: the plans stay here, when: {body_contains: secret plans}}\n")
+	if out, err := l.ryeCmd("policy", "apply", bundle).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	const refusal = "rye: refused by policy a@1, rule no-plans: the plans stay here"
+	claude := l.claude(m, "")
+	out, errs, _ := l.wrap(append([]string{"--shim", "--"}, claude[0], "-p", "write down the secret plans")...)
+	if !strings.Contains(out, refusal) {
+		t.Errorf("%s\n%s", out, errs)
+	}
+	l.env = append(l.env, behindCompany(t, m)...)
+	model := testutil.Model{}
+	model.URL = "https://api.openai.com"
+	codex := l.codex(&model, "exec", "write down the secret plans")
+	defer l.stopDaemon()
+	if out, errs, _ := l.wrap(append([]string{"--proxy", "--"}, codex...)...); !strings.Contains(out+errs, refusal) {
+		t.Errorf("%s\n%s", out, errs)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,16 +84,28 @@ type policyRequest struct {
 	Path    string              `json:"path"`
 	Headers map[string][]string `json:"headers"`
 	Body    json.RawMessage     `json:"body"` // a string is the body's text; any other value is sent as JSON
+	Want    string              `json:"want"` // decision, or decision and rule: deny:no-keys
+}
+
+// An outcome is a line of `rye policy test` where there are several requests.
+type outcome struct {
+	Request int `json:"request"` // from 1
+	policy.Decision
+	Want string `json:"want,omitempty"`
+	OK   *bool  `json:"ok,omitempty"` // whether it is what was wanted
 }
 
 func newPolicyTest() *cobra.Command {
 	var request string
 	cmd := &cobra.Command{
 		Use:   "test FILE --request REQ.json",
-		Short: "Say what a bundle decides on a request",
+		Short: "Say what a bundle decides on requests",
 		Long: `The request is JSON: {"method", "host", "path", "headers": {"name": ["value"]}, "body"}. A body that is a string is
 the text itself; any other value is judged as its JSON. Prints the decision as JSON.
-Exit status: 0 allow, 1 deny or require_approval, 2 the bundle or the request cannot be read.`,
+Exit status: 0 allow, 1 deny or require_approval, 2 the bundle or the request cannot be read.
+
+A file may hold several requests, one after the other. Each gives one line of JSON. With "want" (a decision, or a decision
+and the rule that is to make it, as in "deny:no-keys") the exit status is 0 when all are as wanted, else 1.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, b, err := readBundle(cmd.InOrStdin(), args[0])
@@ -103,19 +116,18 @@ Exit status: 0 allow, 1 deny or require_approval, 2 the bundle or the request ca
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			r, err := parsePolicyRequest(text)
+			list, err := parsePolicyRequests(text)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			d := policy.Decide(b, r)
-			out, err := marshalIndent(d)
+			out, good, err := policyOutcomes(b, list)
 			if err != nil {
 				return err
 			}
 			if _, err := cmd.OutOrStdout().Write(out); err != nil {
 				return err
 			}
-			if d.Action != policy.Allow {
+			if !good {
 				return &exitError{code: 1}
 			}
 			return nil
@@ -126,19 +138,57 @@ Exit status: 0 allow, 1 deny or require_approval, 2 the bundle or the request ca
 	return cmd
 }
 
-func parsePolicyRequest(text []byte) (policy.Request, error) {
-	var in policyRequest
-	dec := json.NewDecoder(strings.NewReader(string(text)))
+func parsePolicyRequests(text []byte) ([]policyRequest, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		return policy.Request{}, fmt.Errorf("read request: %w", err)
+	var list []policyRequest
+	for {
+		var in policyRequest
+		err := dec.Decode(&in)
+		if errors.Is(err, io.EOF) && len(list) > 0 {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read request %d: %w", len(list)+1, err)
+		}
+		list = append(list, in)
 	}
+}
+
+func (in *policyRequest) request() policy.Request {
 	body := []byte(in.Body)
 	var s string
 	if json.Unmarshal(in.Body, &s) == nil {
 		body = []byte(s)
 	}
-	return policy.Request{Head: policy.Head{Method: in.Method, Host: in.Host, Path: in.Path, Header: in.Headers}, Body: body}, nil
+	return policy.Request{Head: policy.Head{Method: in.Method, Host: in.Host, Path: in.Path, Header: in.Headers}, Body: body}
+}
+
+// policyOutcomes judges requests. It reports whether each was decided as wanted; allowed, where nothing was.
+func policyOutcomes(b *policy.Bundle, list []policyRequest) (out []byte, good bool, err error) {
+	good = true
+	for i := range list {
+		in := &list[i]
+		o := outcome{Request: i + 1, Decision: policy.Decide(b, in.request()), Want: in.Want}
+		ok := o.Action == policy.Allow
+		if in.Want != "" {
+			action, rule, named := strings.Cut(in.Want, ":")
+			ok = string(o.Action) == action && (!named || o.RuleID == rule)
+			o.OK = &ok
+		}
+		good = good && ok
+		var line []byte
+		if len(list) == 1 && in.Want == "" {
+			line, err = marshalIndent(o.Decision)
+		} else if line, err = json.Marshal(o); err == nil {
+			line = append(line, '\n')
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		out = append(out, line...)
+	}
+	return out, good, nil
 }
 
 func readInput(stdin io.Reader, name string) ([]byte, error) {

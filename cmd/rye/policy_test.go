@@ -54,6 +54,19 @@ func TestPolicyCommands(t *testing.T) {
 	if out, code, err := runRye(t, "policy", "test", good, "--request", allowed); code != 0 || !strings.Contains(out, `"rule_id": "ok"`) {
 		t.Errorf("test: %d %v\n%s", code, err, out)
 	}
+	suite := write("s.json", `{"host":"example.com","want":"allow:ok"} {"host":"example.org","want":"deny"}`)
+	if out, code, err := runRye(t, "policy", "test", good, "--request", suite); code != 0 || strings.Count(out, `"ok":true`) != 2 {
+		t.Errorf("a suite: %d %v\n%s", code, err, out)
+	}
+	suite = write("s.json", `{"host":"example.com","want":"allow:other"}`+"\n"+`{"host":"example.org"}`)
+	if out, code, _ := runRye(t, "policy", "test", good, "--request", suite); code != 1 || !strings.Contains(out, `"ok":false`) || strings.Count(out, "\n") != 2 {
+		t.Errorf("a suite that fails: %d\n%s", code, out)
+	}
+	for _, text := range []string{"", "{} {", `{} {"nothing":1}`} {
+		if _, code, _ := runRye(t, "policy", "test", good, "--request", write("s.json", text)); code != exitUsage {
+			t.Errorf("%q: %d", text, code)
+		}
+	}
 	if out, code, _ := runRye(t, "policy", "test", good, "--request", denied); code != 1 || !strings.Contains(out, `"action": "deny"`) {
 		t.Errorf("test a denied one: %d\n%s", code, out)
 	}

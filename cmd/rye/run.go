@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -107,6 +108,7 @@ func run(c wrapConfig) (int, error) {
 		w.degrade(fmt.Sprintf("%d words to the hooks' socket came from processes that are not the session's", n))
 	}
 	w.transcripts() // what the assistant wrote last
+	w.emit(w.follow.lineage())
 	w.emit(w.perms.look("change"))
 	w.end(sessionEnd(res, waitErr, survivors, time.Since(started), book.recordingDigest(), totals))
 	self := usage{CPUNS: ownCPU() - before, MaxRSS: ownRSS()}
@@ -159,7 +161,7 @@ func sessionStart(c wrapConfig, id, path string, now time.Time) (*event.SessionS
 		TempDir: envOr("TMPDIR", "/tmp"), SearchDir: os.Getenv("PATH"), UID: os.Getuid(), GID: os.Getgid(),
 		Host: host, Kernel: kernelRelease(), BootID: bootID(), WallTime: now.Format(time.RFC3339Nano), Rye: version,
 	}
-	s.AssistantHomes = []string{codexHome(userHome), claudeHome(userHome)}
+	s.AssistantHomes = []string{codexHome(userHome), claudeHome(userHome), filepath.Join(userHome, ".copilot")}
 	return s, nil
 }
 

@@ -67,7 +67,11 @@ func TestPrivVerifyAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(b), `{"seq":`+seq+`,`, `{"seq":`+seq+` ,`, 1)), 0o600); err != nil {
+	before, line, ok := strings.Cut(string(b), `{"seq":`+seq+`,`)
+	if !ok {
+		t.Fatal("the record is not in the ledger")
+	}
+	if err := os.WriteFile(file, []byte(before+`{"seq":`+seq+`,`+strings.Replace(line, `"made"`, `"mbde"`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if n, out := l.status("verify", "--at", seq); n != 2 || !strings.Contains(out, "NOT proved") {
