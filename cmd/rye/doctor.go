@@ -58,7 +58,7 @@ cannot be seen. Exit status: 0 a kernel witness is available, 1 it is not.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
-	cmd.Flags().StringVar(&tier, "tier", "", "try these kernel hooks instead of the best there are: `lsm`, fentry, kprobe or tracepoint")
+	cmd.Flags().StringVar(&tier, "tier", "", "kernel hooks to try: `TIER` is lsm, fentry, kprobe or tracepoint (default the best that this kernel has)")
 	completeTier(cmd)
 	return cmd
 }

@@ -61,7 +61,7 @@ verdict is indeterminate. rye doctor tells what is missing.`,
 	f.DurationVar(&c.wait, "wait", 3*time.Second, "how long to wait for processes that outlive the command")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print no summary")
 	f.BoolVar(&c.noRecording, "no-recording", false, "do not keep the terminal recording (session.cast)")
-	f.StringVar(&c.tier, "tier", "", "kernel hooks to use instead of the best there are: `lsm`, fentry, kprobe or tracepoint")
+	f.StringVar(&c.tier, "tier", "", "kernel hooks to use: `TIER` is lsm, fentry, kprobe or tracepoint (default the best that this kernel has)")
 	completeTier(cmd)
 	f.BoolVar(&c.hooks, "hooks", false, "have claude or codex tell rye of each tool call, through hooks for this session alone")
 	c.net.flags(f)
