@@ -49,17 +49,22 @@ static __noinline int file_opened(struct filename *name, int dfd, __u32 oflags, 
 	return opened(task, (void *)ret, oflags, hflags);
 }
 
-SEC("fexit/do_filp_open")
-int BPF_PROG(after_open, int dfd, struct filename *name, const struct open_flags *op, struct file *ret)
+static __always_inline int opened_by_path(int dfd, struct filename *name, const struct open_flags *op, struct file *ret)
 {
-	__u32 oflags;
+	__u32 oflags = BPF_CORE_READ(op, open_flag);
 
-	if (!current_membership())
-		return 0;
-	oflags = BPF_CORE_READ(op, open_flag);
 	if (oflags & FMODE_EXEC_) /* an exec's own open: process.exec tells */
 		return 0;
 	return file_opened(name, dfd, oflags, ret);
+}
+
+/* The arguments are fetched after the question who it is: strangers open files all the time. */
+SEC("fexit/do_filp_open")
+int after_open(__u64 *ctx)
+{
+	if (!current_membership())
+		return 0;
+	return opened_by_path((int)ctx[0], (void *)ctx[1], (void *)ctx[2], (void *)ctx[3]);
 }
 
 /* Without trampolines the arguments are gone at the return; system calls show their own opens, so only the
