@@ -223,7 +223,7 @@ func (p *places) assistantRules(name string) (rules, mild bool) {
 	switch base {
 	case "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "copilot-instructions.md", ".cursorrules":
 		return true, true
-	case ".mcp.json":
+	case ".mcp.json", ".claude.json":
 		return true, false
 	}
 	if i := strings.LastIndex(name, "/.claude/"); i >= 0 {

@@ -114,10 +114,10 @@ func TestPrivClaudeAlwaysThenRule(t *testing.T) {
 
 	out, err := l.ryeCmd("rules", "--json").Output()
 	var list ruleList
-	if err != nil || json.Unmarshal(out, &list) != nil || len(list.Rules) != 1 {
+	if err != nil || json.Unmarshal(out, &list) != nil || len(list.permissions()) != 1 {
 		t.Fatalf("rye rules: %v\n%s", err, out)
 	}
-	rule := list.Rules[0]
+	rule := list.permissions()[0]
 	if rule.ID != r.Actions[0].Allowed.ApprovalID || rule.Tool != "Bash" || rule.Pattern != "git tag *" || rule.Level != "local" || rule.Shared != "no" {
 		t.Errorf("%+v", rule)
 	}

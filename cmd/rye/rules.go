@@ -22,6 +22,7 @@ type rulePlace struct {
 	agent, level string
 	path         string // ends in "/*.rules" or "/*.json" for a folder
 	read         func(path, level string, b []byte) *event.RulesLoaded
+	state        bool // a file of the assistant's state too: it changes all the time, and only its rules matter
 }
 
 func claudeHome(user string) string {
@@ -38,13 +39,25 @@ func absolute(path string) string {
 	return path
 }
 
+// claudeState is the file beside Claude Code's folder, or in it where the folder is not the usual one.
+func claudeState(user string) string {
+	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return filepath.Join(absolute(dir), ".claude.json")
+	}
+	return absolute(filepath.Join(user, ".claude.json"))
+}
+
 // rulePlaces are the places that count for a session in cwd, the strongest level first.
 func rulePlaces(user, cwd, workspace string, argv []string) []rulePlace {
 	var list []rulePlace
 	add := func(agent, level, path string, read func(string, string, []byte) *event.RulesLoaded) {
 		if !slices.ContainsFunc(list, func(p rulePlace) bool { return p.path == path }) {
-			list = append(list, rulePlace{agent, level, path, read})
+			list = append(list, rulePlace{agent: agent, level: level, path: path, read: read})
 		}
+	}
+	state := func(agent, level, path string, read func(string, string, []byte) *event.RulesLoaded) {
+		add(agent, level, path, read)
+		list[len(list)-1].state = true
 	}
 	add("claude", rules.Managed, "/etc/claude-code/managed-settings.json", rules.Claude)
 	add("claude", rules.Managed, "/etc/claude-code/managed-settings.d/*.json", rules.Claude)
@@ -52,17 +65,23 @@ func rulePlaces(user, cwd, workspace string, argv []string) []rulePlace {
 		add("claude", rules.CommandLine, absolute(file), rules.Claude)
 	}
 	add("claude", rules.User, filepath.Join(claudeHome(user), "settings.json"), rules.Claude)
+	state("claude", rules.User, claudeState(user), rules.ClaudeState)
 	codexHooks := func(path, level string, b []byte) *event.RulesLoaded { return rules.Hooks("codex", path, level, b) }
 	add("codex", rules.Managed, "/etc/codex/rules/*.rules", rules.Codex)
 	add("codex", rules.Managed, "/etc/codex/hooks.json", codexHooks)
+	add("codex", rules.Managed, "/etc/codex/requirements.toml", rules.CodexRequirements)
+	add("codex", rules.Managed, "/etc/codex/config.toml", rules.CodexConfig)
 	add("codex", rules.User, filepath.Join(codexHome(user), "rules/*.rules"), rules.Codex)
+	state("codex", rules.User, filepath.Join(codexHome(user), "config.toml"), rules.CodexConfig)
 	add("codex", rules.User, filepath.Join(codexHome(user), "hooks.json"), codexHooks)
 	// From the working folder up to the project's root: Codex reads all of these, Claude Code the first
 	// or the last, depending on its version.
 	for dir := cwd; ; dir = filepath.Dir(dir) {
 		add("claude", rules.Project, filepath.Join(dir, ".claude/settings.json"), rules.Claude)
 		add("claude", rules.Local, filepath.Join(dir, ".claude/settings.local.json"), rules.Claude)
+		add("claude", rules.Project, filepath.Join(dir, ".mcp.json"), rules.MCP)
 		add("codex", rules.Project, filepath.Join(dir, ".codex/rules/*.rules"), rules.Codex)
+		add("codex", rules.Project, filepath.Join(dir, ".codex/config.toml"), rules.CodexConfig)
 		add("codex", rules.Project, filepath.Join(dir, ".codex/hooks.json"), codexHooks)
 		if dir == workspace || dir == "/" || !strings.HasPrefix(dir, workspace+"/") {
 			return list
@@ -123,7 +142,11 @@ func (p rulePlace) load(path string) (*event.RulesLoaded, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	b, err := io.ReadAll(io.LimitReader(f, rules.MaxBytes+1))
+	limit := int64(rules.MaxBytes)
+	if p.state {
+		limit = rules.MaxState
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +236,7 @@ func (w *ruleFiles) look(at string) []event.Event {
 			if err != nil {
 				r = &event.RulesLoaded{Agent: p.agent, Path: path, Level: p.level, Rules: []event.Rule{}, Error: rules.NotRead + ": " + err.Error()}
 			}
-			now.content = r.SHA256 + r.Error
+			now.content = p.content(r)
 			if now.content != was.content {
 				emit(r)
 			}
@@ -230,6 +253,18 @@ func (w *ruleFiles) look(at string) []event.Event {
 		}
 	}
 	return list
+}
+
+// content tells two snapshots of a file apart.
+func (p rulePlace) content(r *event.RulesLoaded) string {
+	if !p.state {
+		return r.SHA256 + r.Error
+	}
+	s := r.Error + r.Note
+	for _, rule := range r.Rules {
+		s += "\x00" + rule.ID
+	}
+	return s
 }
 
 func (w *ruleFiles) placeOf(path string) *rulePlace {

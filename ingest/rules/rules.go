@@ -4,7 +4,7 @@
 //
 // The files belong to the user, but a project brings its own and a session can write any of them, so they
 // are read as hostile input: size, nesting and work are bounded, and a message never repeats a value. The
-// package does no I/O and imports event and go.starlark.net only.
+// package does no I/O and imports event, go.starlark.net and a TOML decoder only.
 package rules
 
 import (
@@ -58,7 +58,7 @@ func id(text string) string {
 // is the rule's ID.
 func Text(r event.Rule) string {
 	switch {
-	case len(r.Words) > 0:
+	case len(r.Words) > 0 && (r.Tool == "command" || r.Tool == ""):
 		var b strings.Builder
 		b.WriteString("prefix_rule(pattern=[")
 		for i, alternatives := range r.Words {

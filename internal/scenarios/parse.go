@@ -15,7 +15,7 @@
 //	step: COMMAND                 what the model asks for; what follows says how it is handled
 //	  show: COMMAND               what the dialog shows           record: COMMAND   what the transcript has
 //	  sh: COMMAND                 what a shell runs instead       argv: ["a","b"]   what runs without a shell
-//	  before: COMMAND             runs while the dialog stands    also: COMMAND     runs afterwards, unasked
+//	  before: COMMAND             runs while the dialog stands    also: COMMAND     runs afterwards, unasked; or an argv
 //	  answer: 1                   a digit, esc, enter, or down,enter; 1 when not given
 //	  always: WORDS               what the dialog offers to save  rule: RULE        what is saved then
 //	  but: noprompt norun defy forge silent claim hide detach
@@ -226,7 +226,13 @@ func (p *parser) stepField(name, value string) error {
 	case "before":
 		last.Before = append(last.Before, []string{value})
 	case "also":
-		last.Extra = append(last.Extra, []string{"bash", "-c", value})
+		argv := []string{"bash", "-c", value}
+		if strings.HasPrefix(value, "[") {
+			if err := json.Unmarshal([]byte(value), &argv); err != nil {
+				return p.fail("also: %v", err)
+			}
+		}
+		last.Extra = append(last.Extra, argv)
 	case "stdin":
 		last.Stdin = value
 	case "cwd":

@@ -140,6 +140,10 @@ func (s *Screen) beforeOutput(timeNS uint64) {
 func (s *Screen) draw(p []byte) (n int) {
 	defer s.recovered(s.lastOut)
 	for n < len(p) {
+		if k := s.grid.Run(p[n:]); k > 0 {
+			n += k
+			continue
+		}
 		was := s.grid.Syncing()
 		n++
 		s.grid.Write(p[n-1 : n])

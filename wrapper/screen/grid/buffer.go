@@ -149,6 +149,12 @@ func (g *Grid) scroll(top, bottom, n int) {
 // rotate moves l's first n lines to its end (n > 0) or its last -n to its start.
 func rotate(l []line, n int) {
 	n = ((n % len(l)) + len(l)) % len(l)
+	if n == 1 { // a new line at the bottom: what output is full of
+		first := l[0]
+		copy(l, l[1:])
+		l[len(l)-1] = first
+		return
+	}
 	reverse(l[:n])
 	reverse(l[n:])
 	reverse(l)

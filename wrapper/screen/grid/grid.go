@@ -151,9 +151,34 @@ func (g *Grid) allChanged() {
 
 // Write draws p. Pieces of one stream may be cut anywhere.
 func (g *Grid) Write(p []byte) {
-	for _, b := range p {
-		g.writeByte(b)
+	for len(p) > 0 {
+		if n := g.Run(p); n > 0 {
+			p = p[n:]
+			continue
+		}
+		g.writeByte(p[0])
+		p = p[1:]
 	}
+}
+
+// Run draws the beginning of p that is plain ASCII and stays on its row, and returns how many bytes that is: 0 when p
+// begins with anything else. It does what Write does, in one step; no hook is called.
+func (g *Grid) Run(p []byte) int {
+	b := g.cur
+	if g.utf8N > 0 || g.single > 0 || g.charset[g.shift] || g.insert || b.pending || g.parser.State() != parser.GroundState {
+		return 0
+	}
+	// The last column is left to print, which knows of wraps.
+	n, room := 0, min(g.cols-1-b.x, len(p))
+	for n < room && p[n] >= 0x20 && p[n] < 0x7f {
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	g.putRun(p[:n])
+	g.written += uint64(n)
+	return n
 }
 
 func (g *Grid) writeByte(b byte) {

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -260,4 +261,29 @@ func check(t *testing.T, g *Grid) {
 			}
 		}
 	}
+}
+
+// Text drawn in runs is the text drawn byte by byte, whatever stands between and under it.
+func FuzzRun(f *testing.F) {
+	f.Add("hello \x1b[31mworld\x1b[0m\r\nwide 漢字 over\rxx", 20, 4)
+	f.Add("\x1b(0qqq\x1b(B abc \x1b[4hins\x1b[4l \x1b[?7lno wrap at the edge of it", 10, 3)
+	f.Add("\x1b[2;9H漢\x1b[2;8Habc\x1bNx\x0e\x0fmore\u0301 text", 12, 3)
+	f.Fuzz(func(t *testing.T, s string, cols, rows int) {
+		cols, rows = min(max(cols, 1), 60), min(max(rows, 1), 20)
+		whole, bytewise := New(cols, rows), New(cols, rows)
+		whole.Write([]byte(s))
+		for i := range len(s) {
+			bytewise.writeByte(s[i])
+		}
+		wx, wy := whole.Cursor()
+		if bx, by := bytewise.Cursor(); wx != bx || wy != by || whole.Written() != bytewise.Written() || whole.Scrolled() != bytewise.Scrolled() {
+			t.Fatalf("cursor %d,%d and %d,%d", wx, wy, bx, by)
+		}
+		for y := range rows {
+			a, b := whole.Row(y), bytewise.Row(y)
+			if a.Wrapped != b.Wrapped || a.Lead != b.Lead || !slices.Equal(a.Cells, b.Cells) {
+				t.Fatalf("row %d: %q and %q", y, a.Raw(), b.Raw())
+			}
+		}
+	})
 }

@@ -72,6 +72,24 @@ func (g *Grid) put(r rune, w int) {
 	}
 }
 
+// putRun writes ASCII characters into the cells from the cursor on. They fit into the row, and leave a column.
+func (g *Grid) putRun(p []byte) {
+	b := g.cur
+	x, l := b.x, g.touch(b.y)
+	if l.cells[x].Width == 0 && x > 0 {
+		l.cells[x-1] = Cell{Width: 1, Style: l.cells[x-1].Style}
+	}
+	if end := x + len(p); l.cells[end].Width == 0 {
+		l.cells[end] = Cell{Width: 1, Style: l.cells[end].Style}
+	}
+	cells := l.cells[x : x+len(p)]
+	for i, c := range p {
+		cells[i] = Cell{Text: printable[c-' ' : c-' '+1], Width: 1, Style: g.pen, link: g.penLink}
+	}
+	b.x += len(p)
+	g.last, g.joinable = rune(p[len(p)-1]), true
+}
+
 // printable is the text of the ASCII cells, so that drawing one allocates nothing.
 const printable = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"
 
