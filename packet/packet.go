@@ -133,22 +133,10 @@ func (r *Reader) datagram(rec Record, k streamKey, payload []byte, length uint16
 		}
 		return one(rec, readDNS(payload, k, "udp", cut))
 	}
-	if rec.Out && quicInitial(payload) {
-		return one(rec, &event.NetTLSHello{Proto: "quic", Local: k.local.String(), Remote: k.remote.String(), Sent: true,
-			Unread: "the hello of QUIC is not opened"})
+	if v, ok := quicInitial(payload); ok && rec.Out {
+		return r.quic(rec, k, v, payload)
 	}
 	return nil
-}
-
-// quicInitial: RFC 9000, 17.2.2, and RFC 9369 for version 2, which numbers the types otherwise. A client's first
-// packet fills a datagram of at least 1200 bytes.
-func quicInitial(b []byte) bool {
-	if len(b) < 1200 || b[0]&0xc0 != 0xc0 {
-		return false
-	}
-	version := uint32(b[1])<<24 | uint32(b[2])<<16 | uint32(b[3])<<8 | uint32(b[4])
-	kind := b[0] >> 4 & 3
-	return version == 1 && kind == 0 || version == 0x6b3343cf && kind == 1
 }
 
 func one(rec Record, body event.Body) []event.Event {

@@ -159,19 +159,110 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-func TestQUIC(t *testing.T) {
-	initial := append([]byte{0xc3, 0, 0, 0, 1, 8}, make([]byte, 1300)...)
-	e := ends2{"[fd00::2]:50000", "[2606:2800::1]:443"}
-	var r Reader
-	got := r.Add(sent(udp(t, e, initial)))
-	if len(got) != 1 || got[0].Body.(*event.NetTLSHello).Proto != "quic" || got[0].Body.(*event.NetTLSHello).Remote != e.dst {
-		t.Errorf("%v", got)
+// The keys of RFC 9001, A.1.
+func TestQUICKeys(t *testing.T) {
+	k, err := newQUICKeys(quicVersions[1], []byte{0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08})
+	if err != nil || fmt.Sprintf("%x", k.iv) != "fa044b2f42a3fd3b46fb255c" {
+		t.Fatalf("%x, %v", k.iv, err)
 	}
-	for _, b := range [][]byte{initial[:600], append([]byte{0xf3}, initial[1:]...), append([]byte{0x43}, initial[1:]...)} {
-		if got := r.Add(sent(udp(t, e, b))); len(got) != 0 {
+	// A.2: the header protection of the sample d1b1c98dd7689fb8ec11d242b123dc9b.
+	var mask [16]byte
+	k.header.Encrypt(mask[:], []byte{0xd1, 0xb1, 0xc9, 0x8d, 0xd7, 0x68, 0x9f, 0xb8, 0xec, 0x11, 0xd2, 0x42, 0xb1, 0x23, 0xdc, 0x9b})
+	if fmt.Sprintf("%x", mask[:5]) != "437b9aec36" {
+		t.Errorf("mask %x", mask[:5])
+	}
+}
+
+// protect makes a client's first packet of frames.
+func protect(t testing.TB, version uint32, number byte, frames []byte) []byte {
+	t.Helper()
+	v, id := quicVersions[version], []byte("rye-test")
+	k, err := newQUICKeys(v, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames = append(frames, make([]byte, max(0, 1200-len(frames)-36))...)
+	size := 2 + len(frames) + 16
+	p := slices.Concat([]byte{0xc1 | v.initial<<4, byte(version >> 24), byte(version >> 16), byte(version >> 8), byte(version), byte(len(id))}, id,
+		[]byte{0, 0, 0x40 | byte(size>>8), byte(size)})
+	at := len(p)
+	p = append(p, 0, number)
+	nonce := slices.Clone(k.iv)
+	nonce[11] ^= number
+	p = append(p, k.body.Seal(nil, nonce, frames, p)...)
+	var mask [16]byte
+	k.header.Encrypt(mask[:], p[at+4:at+20])
+	p[0] ^= mask[0] & 0x0f
+	p[at] ^= mask[1]
+	p[at+1] ^= mask[2]
+	return p
+}
+
+func crypto(at int, b []byte) []byte {
+	return slices.Concat([]byte{6, 0x40 | byte(at>>8), byte(at), 0x40 | byte(len(b)>>8), byte(len(b))}, b)
+}
+
+func TestQUIC(t *testing.T) {
+	e := ends2{"[fd00::2]:50000", "[2606:2800::1]:443"}
+	msg := hello(t, "quic.test", "h3")[5:]
+	half := len(msg) / 2
+	ack := []byte{2, 5, 0, 1, 0, 0, 0}
+	for _, version := range []uint32{1, 0x6b3343cf} {
+		for what, frames := range map[string][][]byte{
+			"one packet":          {crypto(0, msg[:half]), crypto(half, msg[half:])},
+			"swapped in a packet": {append(crypto(half, msg[half:]), crypto(0, msg[:half])...)},
+			"two packets":         {append([]byte{1}, crypto(0, msg[:half])...), append(ack, crypto(half, msg[half:])...)},
+			"swapped":             {crypto(half, msg[half:]), crypto(0, msg[:half])},
+		} {
+			var r Reader
+			var got []event.Event
+			for i, f := range frames {
+				got = append(got, r.Add(sent(udp(t, e, protect(t, version, byte(i), f))))...)
+			}
+			got = append(got, r.End(1)...)
+			if len(got) != 1 {
+				t.Fatalf("%s: %d events", what, len(got))
+			}
+			h := got[0].Body.(*event.NetTLSHello)
+			if h.Proto != "quic" || h.Name != "quic.test" || !slices.Equal(h.ALPN, []string{"h3"}) || h.Remote != e.dst || !h.Sent || h.Unread != "" {
+				t.Errorf("%s: %+v", what, h)
+			}
+		}
+	}
+	first := protect(t, 1, 0, crypto(0, msg[:half]))
+	broken := slices.Clone(first)
+	broken[len(broken)-1] ^= 1
+	for what, b := range map[string][]byte{"half a hello": first, "a packet that does not open": broken} {
+		var r Reader
+		got := append(r.Add(sent(udp(t, e, b))), r.End(1)...)
+		if len(got) != 1 || got[0].Body.(*event.NetTLSHello).Unread == "" || got[0].Body.(*event.NetTLSHello).Proto != "quic" {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	for _, b := range [][]byte{first[:600], append([]byte{0xf3}, first[1:]...), append([]byte{0x43}, first[1:]...)} {
+		var r Reader
+		if got := append(r.Add(sent(udp(t, e, b))), r.End(1)...); len(got) != 0 {
 			t.Errorf("%x… is taken for a client's first packet", b[:6])
 		}
 	}
+}
+
+// Whatever is inside a packet that opens, nothing panics.
+func FuzzQUIC(f *testing.F) {
+	f.Add(crypto(0, hello(f, "quic.test")[5:]))
+	f.Add([]byte{3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6, 0, 4, 1, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, frames []byte) {
+		if len(frames) > 1100 {
+			return
+		}
+		var r Reader
+		list := r.Add(sent(udp(t, ends2{"10.0.0.2:1", "10.0.0.1:443"}, protect(t, 1, 0, frames))))
+		for _, e := range append(list, r.End(1)...) {
+			if got, err := event.ParseJSON(e.AppendJSON(nil)); err != nil || got.Type != e.Type {
+				t.Fatal(err)
+			}
+		}
+	})
 }
 
 // Ping's sockets pass no hook of a connect: the packet is what shows them.

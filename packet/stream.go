@@ -8,8 +8,10 @@ import (
 	"github.com/ryehq/rye/event"
 )
 
-// A stream is the beginning of one direction of a TCP connection, put together in order.
+// A stream is the beginning of one direction of a connection, put together in order.
 type stream struct {
+	proto   string // "" is tcp
+	keys    *quicKeys
 	next    uint32 // sequence number that comes next
 	started bool
 	b       []byte
@@ -62,11 +64,14 @@ func (r *Reader) segment(rec Record, k streamKey, t *layers.TCP) []event.Event {
 		return nil
 	}
 	s.end()
-	return one(rec, helloEvent(h, k))
+	return one(rec, s.hello(h, k))
 }
 
-func helloEvent(h *event.NetTLSHello, k streamKey) *event.NetTLSHello {
+func (s *stream) hello(h *event.NetTLSHello, k streamKey) *event.NetTLSHello {
 	h.Proto, h.Local, h.Remote, h.Sent = "tcp", k.local.String(), k.remote.String(), k.out
+	if s.proto != "" {
+		h.Proto = s.proto
+	}
 	return h
 }
 
@@ -90,22 +95,22 @@ func (r *Reader) ended(rec Record, k streamKey) []event.Event {
 	if s == nil || s.done || len(s.b) == 0 {
 		return nil
 	}
-	return one(rec, unfinished(k))
+	return one(rec, s.unfinished(k))
 }
 
-func unfinished(k streamKey) event.Body {
+func (s *stream) unfinished(k streamKey) event.Body {
 	const why = "it was not seen to its end"
 	if k.dns() {
 		return &event.NetDNS{Proto: "tcp", Local: k.local.String(), Remote: k.remote.String(), Sent: k.out, Cut: why}
 	}
-	return helloEvent(&event.NetTLSHello{Unread: why}, k)
+	return s.hello(&event.NetTLSHello{Unread: why}, k)
 }
 
 // End returns what was begun and never became whole.
 func (r *Reader) End(timeNS uint64) (out []event.Event) {
 	for _, k := range r.order {
-		if s := r.streams[k]; s != nil && !s.done && len(s.b) > 0 {
-			out = append(out, event.New(timeNS, nil, unfinished(k)))
+		if s := r.streams[k]; s != nil && !s.done && s.size() > 0 {
+			out = append(out, event.New(timeNS, nil, s.unfinished(k)))
 		}
 	}
 	r.streams, r.order = nil, nil
@@ -151,7 +156,7 @@ func (s *stream) size() int {
 	return n
 }
 
-func (s *stream) end() { s.b, s.later, s.done = nil, nil, true }
+func (s *stream) end() { s.b, s.later, s.keys, s.done = nil, nil, nil, true }
 
 // add puts a segment where it belongs. Repeated bytes are the first that came: the kernel of the other end
 // takes those too.

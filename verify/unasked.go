@@ -100,8 +100,9 @@ func (s fileSet) has(name string) bool {
 	if s.paths[name] || s.names[base] {
 		return true
 	}
-	for n := range s.names {
-		if rest, ok := strings.CutPrefix(strings.TrimPrefix(base, "."), n); ok && rest != "" && (rest[0] == '.' || rest[0] == '~') {
+	base = strings.TrimPrefix(base, ".")
+	for i := 1; i < len(base); i++ {
+		if (base[i] == '.' || base[i] == '~') && s.names[base[:i]] {
 			return true
 		}
 	}
