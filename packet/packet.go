@@ -31,7 +31,11 @@ type Reader struct {
 	streams map[streamKey]*stream
 	order   []streamKey // oldest first
 	other   map[streamKey]bool
+	dropped uint64
 }
+
+// Dropped is how many streams were let go, for want of room, before their name was read.
+func (r *Reader) Dropped() uint64 { return r.dropped }
 
 // A streamKey is one direction of one socket.
 type streamKey struct {

@@ -154,7 +154,7 @@ func TestBounded(t *testing.T) {
 	for _, s := range r.streams {
 		held += s.size()
 	}
-	if len(r.streams) > maxStreams || held > maxHeld || len(r.order) != len(r.streams) {
+	if len(r.streams) > maxStreams || held > maxHeld || len(r.order) != len(r.streams) || r.Dropped() != uint64(2000-len(r.streams)) {
 		t.Errorf("%d streams of %d bytes are held", len(r.streams), held)
 	}
 }

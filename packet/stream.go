@@ -134,15 +134,19 @@ func (r *Reader) forget(k streamKey) {
 	}
 }
 
-// makeRoom lets the oldest streams go when there are too many or they hold too much. Their names are then
-// not told, which costs a name and no connection: that one is in the kernel's own record.
+// makeRoom lets the oldest streams go when there are too many or they hold too much. What was not read of
+// them is counted; it costs a name and no connection: that one is in the kernel's own record.
 func (r *Reader) makeRoom() {
 	held := 0
 	for _, s := range r.streams {
 		held += s.size()
 	}
 	for len(r.order) > 1 && (len(r.order) > maxStreams || held > maxHeld) {
-		held -= r.streams[r.order[0]].size()
+		oldest := r.streams[r.order[0]]
+		held -= oldest.size()
+		if !oldest.done && !r.order[0].dns() {
+			r.dropped++
+		}
 		delete(r.streams, r.order[0])
 		r.order = r.order[1:]
 	}

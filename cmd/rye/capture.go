@@ -111,8 +111,9 @@ func (c *capture) drain() *event.PacketTotals {
 	if t.Seen, t.Copied, t.Lost, err = c.obs.probes.PacketCounters(); err != nil {
 		c.w.degrade(err.Error())
 	}
-	if t.Lost > 0 {
-		c.w.said(event.New(boottime(), nil, &event.ObserverLost{Counts: map[string]uint64{"net.packet": t.Lost}, Reason: "the packet ring was full", Final: true}))
+	if n := t.Lost + c.reader.Dropped(); n > 0 {
+		c.w.said(event.New(boottime(), nil, &event.ObserverLost{Counts: map[string]uint64{"net.packet": n},
+			Reason: fmt.Sprintf("the packet ring was full %d times; %d beginnings of connections found no room", t.Lost, c.reader.Dropped()), Final: true}))
 	}
 	if c.out != nil {
 		t.Left = c.out.Left()
