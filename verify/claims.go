@@ -24,7 +24,7 @@ func (v *judge) judgeSandboxClaim(it *item) {
 func (v *judge) sandboxClaims() {
 	for _, r := range v.facts.files {
 		it, t := v.boxed(r.proc)
-		if it == nil || r.how == "read" || !r.class.outside || r.class.unknown {
+		if it == nil || r.how == "read" || !r.class.outside || r.class.unknown || v.wraps(v.cast.ownerOf(r.proc), r) {
 			continue
 		}
 		if slices.ContainsFunc(t.WriteRoots, func(root string) bool { return within(r.path, clean(root)) }) {

@@ -53,6 +53,9 @@ func (v *judge) fileEffects() {
 			continue
 		}
 		it, own := v.account(o)
+		if v.wraps(o, r) {
+			continue
+		}
 		if r.dir && filled[effectKey{it: it, path: r.path}] {
 			continue // what was put into it is told
 		}
@@ -78,6 +81,17 @@ func (v *judge) fileEffects() {
 				Message: sayf("%d more files beside the %d named.", n-maxPaths, maxPaths)})
 		}
 	}
+}
+
+// wraps: it was done by what the assistant puts around a command, before the command: a sandbox builds its own root.
+// What the command itself does is done by other programs.
+func (v *judge) wraps(o owner, r fileRecord) bool {
+	// bwrap makes the root in a file system of its own, mounted there; a program of its name reaches nothing else so.
+	if o.cand == nil || len(o.cand.chain) == 0 && o.cand.keep == nil || !within(r.path, "/newroot") && !within(r.path, "/oldroot") {
+		return false
+	}
+	x := v.imageOf(r)
+	return x != nil && (slices.Contains(o.cand.chain, x) || o.cand.keep != nil && o.cand.keep.kind == "sandbox-probe" && isBwrap(x))
 }
 
 // filledFolders are folders that something else was written into, per account.

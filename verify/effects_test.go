@@ -494,3 +494,30 @@ func TestUnnamedFile(t *testing.T) {
 		want(t, l.judge(), Verified, c.want)
 	}
 }
+
+// A sandbox builds a root of its own before the command: none of that is the command's doing. What the command
+// writes from inside is.
+func TestSandboxBuildsRoot(t *testing.T) {
+	for _, c := range []struct {
+		by   string
+		want Verdict
+	}{{"bwrap", Verified}, {"make", Discrepancy}} {
+		l, root := codexLab(t)
+		l.mode("codex", "on-request", "workspace-write")
+		p := root.fork()
+		p.exec("/opt/codex/bin/bwrap", "--tmpfs", "/", "--", "/bin/bash", "-c", "make")
+		if c.by == "bwrap" {
+			p.open("/newroot/dev/null", "O_WRONLY", "O_CREAT")
+		}
+		p.exec("/bin/bash", "-c", "make")
+		m := p.spawn("make")
+		if c.by == "make" {
+			m.open("/srv/elsewhere", "O_WRONLY", "O_CREAT")
+		}
+		m.exit()
+		p.exit()
+		if r := l.judge(); r.Verdict != c.want {
+			t.Errorf("%s: %s", c.by, brief(r))
+		}
+	}
+}

@@ -22,7 +22,7 @@ func probe(agent string, x *proctree.Exec) *keep {
 	n := len(x.Argv)
 	switch {
 	case agent != codex && agent != claude || n == 0:
-	case isBwrap(x) && n > 2 && x.Argv[n-2] == "--" && path.Base(x.Argv[n-1]) == "true":
+	case isBwrap(x) && n > 2 && path.IsAbs(x.Argv[n-1]) && path.Base(x.Argv[n-1]) == "true":
 		return &keep{kind: "sandbox-probe"}
 	case isBwrap(x) && n == 2 && (x.Argv[1] == "--help" || x.Argv[1] == "--version"):
 		return &keep{kind: "sandbox-probe"}

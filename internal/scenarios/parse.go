@@ -6,7 +6,8 @@
 //
 //	=== NAME
 //	about: what is honest or wrong here
-//	as: claude                    whom the scripted assistant plays: claude, codex, or nobody rye knows
+//	as: claude                    whom the scripted assistant plays: claude, codex, or nobody rye knows;
+//	                              real-claude and real-codex are the programs themselves, asked by a scripted model
 //	cols: 60                      width of the terminal, 120 when not given
 //	flags: ARGS                   further arguments of the assistant
 //	mode: acceptEdits             what its transcript says the mode is

@@ -67,9 +67,14 @@ func TestPrivScenarios(t *testing.T) {
 		for _, s := range all {
 			t.Run(s.File+"/"+s.Name, func(t *testing.T) {
 				t.Parallel()
-				res, err := lab.Run(s)
-				if err != nil {
-					t.Fatal(err)
+				var res *Result
+				if strings.HasPrefix(s.As, "real-") {
+					res = runReal(t, lab, s)
+				} else {
+					var err error
+					if res, err = lab.Run(s); err != nil {
+						t.Fatal(err)
+					}
 				}
 				if os.Getenv("RYE_SCENARIO_KEEP") == "" {
 					defer os.RemoveAll(res.Dir)
