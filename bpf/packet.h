@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct packet_record) == 48, "layout");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 1 << 20);
 	__type(value, struct packet_record); /* carries the type into BTF; the kernel's value size stays 0 */
 } packets SEC(".maps");
 
@@ -210,7 +210,7 @@ static __always_inline __u32 wanted(struct __sk_buff *skb, struct flow *f, __u32
 
 static __always_inline __u64 packet_wakeup(void)
 {
-	return bpf_ringbuf_query(&packets, BPF_RB_AVAIL_DATA) > 1 << 20 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return bpf_ringbuf_query(&packets, BPF_RB_AVAIL_DATA) > 1 << 18 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void fill_record(struct packet_record *r, struct __sk_buff *skb, __u32 kept, __u64 cookie, __u32 out)

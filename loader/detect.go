@@ -36,6 +36,8 @@ type Features struct {
 	Kernel string    `json:"kernel"`
 	Tier   string    `json:"tier"` // the best that can be had here: lsm, fentry, kprobe, tracepoint, or none
 	List   []Feature `json:"features"`
+
+	probe probe
 }
 
 // Missing returns the needed features that are not here for certain.
@@ -60,7 +62,7 @@ func (f *Features) Map() map[string]string {
 
 // Detect asks the kernel what it offers to this process. It loads nothing that stays.
 func Detect() *Features {
-	f := &Features{Kernel: release()}
+	f := &Features{Kernel: release(), probe: newProbe()}
 	exe, err := os.Executable()
 	if err != nil {
 		exe = "rye"
@@ -91,7 +93,7 @@ func Detect() *Features {
 	}
 
 	x := Feature{Name: "btf", Needed: true, For: "relocate programs to this kernel"}
-	if _, err := btf.LoadKernelSpec(); err == nil {
+	if _, err := f.probe.types.Kernel(); err == nil {
 		x.Answer = Yes
 	} else if errors.Is(err, btf.ErrNotFound) || errors.Is(err, ebpf.ErrNotSupported) || os.IsNotExist(err) {
 		x.Answer, x.Why, x.Fix = No, err.Error(), "run a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 11+, Ubuntu 20.10+, Fedora 31+)"
@@ -101,7 +103,7 @@ func Detect() *Features {
 	f.List = append(f.List, x)
 
 	f.add("ring_buffer", true, "carry events in one order", "run Linux 5.8 or later", features.HaveMapType(ebpf.RingBuf))
-	f.add("tracing", true, "tp_btf programs: fork, exec, exit, opens", "run Linux 5.8 or later; in a container, run rye on the host", haveTracing())
+	f.add("tracing", true, "tp_btf programs: fork, exec, exit, opens", "run Linux 5.8 or later; in a container, run rye on the host", f.probe.haveTracing())
 	f.add("cgroup_sock_addr", false, "connect and sendmsg hooks", "add CAP_NET_ADMIN", features.HaveProgramType(ebpf.CGroupSockAddr))
 	tiers := map[Tier]error{}
 	for _, t := range []struct {
@@ -112,7 +114,7 @@ func Detect() *Features {
 		{Fentry, "the same sight through trampolines", ""},
 		{Kprobe, "most of the same sight through breakpoints", ""},
 	} {
-		tiers[t.tier] = t.tier.Available()
+		tiers[t.tier] = f.probe.have(t.tier)
 		f.add(string(t.tier), false, t.use, t.fix, tiers[t.tier])
 	}
 	for _, t := range Tiers() {

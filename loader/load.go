@@ -22,12 +22,13 @@ import (
 
 // Options says which processes are the session's.
 type Options struct {
-	CgroupID    uint64 // inode number of the session's cgroup; 0 without one: membership by descent only
-	CgroupLevel uint32 // its depth, the root of the hierarchy is 0
-	CgroupPath  string // for the socket hooks
-	RingBytes   uint32 // size of the ring buffer, a power of two; 0 for the default
-	Tier        Tier   // "" for the best that is here
-	Capture     string // CaptureNone, CaptureHeaders, CaptureFull
+	CgroupID    uint64    // inode number of the session's cgroup; 0 without one: membership by descent only
+	CgroupLevel uint32    // its depth, the root of the hierarchy is 0
+	CgroupPath  string    // for the socket hooks
+	RingBytes   uint32    // size of the ring buffer, a power of two; 0 for the default
+	Tier        Tier      // "" for the best that is here
+	Found       *Features // what Detect said, so that it need not be asked again; may be nil
+	Capture     string    // CaptureNone, CaptureHeaders, CaptureFull
 	Enforce     *Enforce
 	// Roots are processes that belong from the start (used without a cgroup, and for adoption).
 	Roots []uint32
@@ -88,11 +89,18 @@ func Load(o Options) (*Probes, error) {
 	if !loop {
 		withoutLoop(spec)
 	}
+	q := newProbe()
 	tier := o.Tier
-	if tier == "" {
-		tier = bestTier()
+	if o.Found != nil {
+		q = o.Found.probe
+		if tier == "" && o.Found.Tier != "none" {
+			tier = Tier(o.Found.Tier)
+		}
 	}
-	if err := selectTier(spec, tier); err != nil {
+	if tier == "" {
+		tier = q.bestTier()
+	}
+	if err := q.selectTier(spec, tier); err != nil {
 		return nil, err
 	}
 	for name, value := range map[string]any{
@@ -117,13 +125,13 @@ func Load(o Options) (*Probes, error) {
 	var last error
 	// One program that a kernel refuses must not cost the others: drop it, note the gap, try again.
 	for range len(spec.Programs) {
-		p.coll, last = ebpf.NewCollection(spec)
+		p.coll, last = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: q.types})
 		if last == nil {
 			break
 		}
 		refused := ""
 		for name := range spec.Programs {
-			if !slices.Contains(required, name) && p.refuses(spec, name, last) {
+			if !slices.Contains(required, name) && p.refuses(q, spec, name, last) {
 				refused = name
 				break
 			}
@@ -165,9 +173,9 @@ func withoutLoop(spec *ebpf.CollectionSpec) {
 }
 
 // refuses reports whether the load error belongs to the program called name.
-func (p *Probes) refuses(spec *ebpf.CollectionSpec, name string, err error) bool {
+func (p *Probes) refuses(q probe, spec *ebpf.CollectionSpec, name string, err error) bool {
 	one := &ebpf.CollectionSpec{Maps: spec.Maps, Programs: map[string]*ebpf.ProgramSpec{name: spec.Programs[name]}, Types: spec.Types, ByteOrder: spec.ByteOrder, Variables: spec.Variables}
-	c, tryErr := ebpf.NewCollection(one)
+	c, tryErr := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{Cache: q.types})
 	if tryErr == nil {
 		c.Close()
 		return false

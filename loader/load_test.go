@@ -56,7 +56,7 @@ func TestPrivTiers(t *testing.T) {
 	if m := Detect().Missing(); len(m) > 0 {
 		t.Skipf("%s: %s", m[0].Name, m[0].Why)
 	}
-	t.Logf("best tier: %s", bestTier())
+	t.Logf("best tier: %s", newProbe().bestTier())
 	for _, tier := range Tiers() {
 		t.Run(string(tier), func(t *testing.T) {
 			if err := tier.Available(); err != nil {

@@ -39,6 +39,7 @@ func network(spec *ebpf.CollectionSpec, o Options) error {
 		level = 1
 	case o.Capture == CaptureFull:
 		level = 2
+		spec.Maps[bpf.ProbeMapPackets].MaxEntries = 4 << 20
 	default:
 		return fmt.Errorf("capture %q: none, headers or full", o.Capture)
 	}

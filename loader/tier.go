@@ -34,25 +34,27 @@ func (t Tier) Exists() bool { return slices.Contains(Tiers(), t) }
 var ErrTier = errors.New("no such tier")
 
 // Available returns nil when this kernel lets this process use the tier, else its words.
-func (t Tier) Available() error {
+func (t Tier) Available() error { return newProbe().have(t) }
+
+func (q probe) have(t Tier) error {
 	switch t {
 	case LSM:
-		if err := haveLSM(); err != nil {
+		if err := q.haveLSM(); err != nil {
 			return err
 		}
-		return haveFentry()
+		return q.haveFentry()
 	case Fentry:
-		return haveFentry()
+		return q.haveFentry()
 	case Kprobe:
-		return haveKprobe()
+		return q.haveKprobe()
 	}
 	return nil
 }
 
 // bestTier returns the first tier that this kernel lets this process use.
-func bestTier() Tier {
+func (q probe) bestTier() Tier {
 	for _, t := range Tiers() {
-		if t.Available() == nil {
+		if q.have(t) == nil {
 			return t
 		}
 	}
@@ -60,7 +62,7 @@ func bestTier() Tier {
 }
 
 // selectTier takes the programs of other tiers out of the specification.
-func selectTier(spec *ebpf.CollectionSpec, tier Tier) error {
+func (q probe) selectTier(spec *ebpf.CollectionSpec, tier Tier) error {
 	if !tier.Exists() {
 		return fmt.Errorf("%w: %q (lsm, fentry, kprobe, tracepoint)", ErrTier, tier)
 	}
@@ -70,7 +72,7 @@ func selectTier(spec *ebpf.CollectionSpec, tier Tier) error {
 		}
 	}
 	if p := spec.Programs[bpf.ProbeProgAfterOpen]; p != nil {
-		p.AttachTo = openFunction()
+		p.AttachTo = q.openFunction()
 	}
 	return nil
 }
@@ -91,9 +93,9 @@ func tierOf(name string) Tier {
 
 // openFunction names the function that every open by path comes through: do_filp_open until Linux 6.19,
 // do_file_open after it.
-func openFunction() string {
+func (q probe) openFunction() string {
 	const now, before = "do_file_open", "do_filp_open"
-	spec, err := btf.LoadKernelSpec()
+	spec, err := q.types.Kernel()
 	if err != nil {
 		return before
 	}
@@ -108,7 +110,7 @@ func openFunction() string {
 func attachHook(name string, prog *ebpf.Program) (link.Link, error) {
 	switch hook := strings.TrimPrefix(name, string(Kprobe)+"_"); {
 	case name == bpf.ProbeProgAfterOpenKprobe:
-		return link.Kretprobe(openFunction(), prog, nil)
+		return link.Kretprobe(newProbe().openFunction(), prog, nil)
 	case hook != name:
 		return link.Kprobe("security_"+hook, prog, nil)
 	case prog.Type() == ebpf.LSM:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 
@@ -29,6 +30,9 @@ type observer struct {
 // returns an observer; what it lacks is in about.
 func startObserver(id string, want loader.Options) *observer {
 	o := &observer{about: event.ObserverAttached{Tier: "none", SelfTest: "not-run"}}
+	// The kernel's types are by far the largest thing that rye ever holds, and only while it loads.
+	defer debug.FreeOSMemory()
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	f := loader.Detect()
 	o.about.Features = f.Map()
 	cg, cgErr := cgroup.Create(id)
@@ -44,6 +48,7 @@ func startObserver(id string, want loader.Options) *observer {
 		return o
 	}
 	opts := want
+	opts.Found = f
 	o.about.Membership = "descent"
 	if o.cg != nil {
 		opts.CgroupID, opts.CgroupLevel, opts.CgroupPath = o.cg.ID(), uint32(o.cg.Level()), o.cg.Path()

@@ -87,7 +87,6 @@ func cpuOf(who int) int64 {
 type group struct {
 	path string
 	id   uint64
-	fd   int
 }
 
 func cgroup(t *testing.T, name string) *group {
