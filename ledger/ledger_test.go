@@ -342,6 +342,81 @@ func TestPrivDiskFull(t *testing.T) {
 	}
 }
 
+// The disk fills at every place there is: within a line, within the hashes, between the two.
+func TestPrivDiskFullAnywhere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to mount a small tmpfs")
+	}
+	mnt := t.TempDir()
+	if err := unix.Mount("tmpfs", mnt, "tmpfs", 0, "size=8m"); err != nil {
+		t.Fatalf("mount tmpfs: %v", err)
+	}
+	defer unix.Unmount(mnt, unix.MNT_DETACH)
+	for pages := range 40 {
+		dir := filepath.Join(mnt, "s")
+		w, err := Create(dir, "s1", testKey(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		put := func(records int) {
+			for range records {
+				e := event.New(1, nil, &event.FileOpen{Path: strings.Repeat("x", n%97)})
+				n++
+				_ = w.Append(&e) // counted, as the ledger has to say
+				if n%61 == 0 {
+					_ = w.Flush()
+				}
+			}
+		}
+		put(300)
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		// A file takes what is left but for some pages.
+		var st unix.Statfs_t
+		if err := unix.Statfs(mnt, &st); err != nil {
+			t.Fatal(err)
+		}
+		filler := filepath.Join(mnt, "filler")
+		if err := os.WriteFile(filler, make([]byte, (int(st.Bavail)-pages)*int(st.Bsize)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		put(2000)
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		put(500)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lost uint64
+		opens := 0
+		for e, err := range r.Events() {
+			if err != nil {
+				t.Fatalf("%d pages left: %v", pages, err)
+			}
+			switch b := e.Body.(type) {
+			case *event.ObserverLost:
+				lost += b.Counts["ledger"]
+			case *event.FileOpen:
+				opens++
+			}
+		}
+		missing, _ := w.Missing()
+		if s := r.State(); !s.OK || opens+int(lost) != n || lost != missing || lost == 0 {
+			t.Errorf("%d pages left: state %+v; %d opens + %d lost, want %d; missing %d", pages, s, opens, lost, n, missing)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkAppend(b *testing.B) {
 	w, err := Create(b.TempDir()+"/s", "s1", testKey(b))
 	if err != nil {

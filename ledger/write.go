@@ -42,13 +42,16 @@ type Writer struct {
 
 	tree    tree
 	durable int64 // bytes of events.jsonl that were written whole
+	held    int64 // records in both files
 	size    int64 // bytes including the buffer
 	signed  int64 // tree size of the last checkpoint
 	noted   int64 // tree size of the last one in the history
 	renewed int   // checkpoints since then
 
-	dropped uint64
+	dropped uint64 // since writing failed
 	failed  error
+	missing uint64 // records that could not be written, in all
+	why     error  // the first reason
 }
 
 // Create makes dir (mode 0700) and an empty ledger in it.
@@ -108,31 +111,47 @@ func (w *Writer) append(e *event.Event) error {
 // fail notes a write error and forgets what was buffered: those records are not in the file.
 func (w *Writer) fail(err error) {
 	w.failed = fmt.Errorf("write ledger: %w", err)
-	lostRecords := uint64(len(w.pending) / tlog.HashSize)
-	w.dropped += lostRecords
+	if w.why == nil {
+		w.why = w.failed
+	}
+	w.dropped += uint64(len(w.pending) / tlog.HashSize)
 	w.pending = w.pending[:0]
-	// The tree must describe what the file will hold: rebuilt from the leaves that were written.
 	w.size = w.durable
+	w.cut() // tried again before anything is written
 	w.rebuild()
 }
 
+// cut takes away what a write that failed left behind: either file may have got a part of it.
+func (w *Writer) cut() error {
+	for _, x := range []struct {
+		f    *os.File
+		size int64
+	}{{w.events, w.durable}, {w.leaves, w.held * tlog.HashSize}} {
+		if err := x.f.Truncate(x.size); err != nil {
+			return err
+		}
+		if _, err := x.f.Seek(x.size, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebuild makes the tree describe what the files hold.
 func (w *Writer) rebuild() {
 	b, err := os.ReadFile(filepath.Join(w.dir, LeavesFile))
 	if err != nil {
 		return // Flush keeps failing; the ledger ends here
 	}
 	w.tree = tree{}
-	for ; len(b) >= tlog.HashSize; b = b[tlog.HashSize:] {
+	for ; len(b) >= tlog.HashSize && w.tree.n < w.held; b = b[tlog.HashSize:] {
 		w.tree.add(tlog.Hash(b[:tlog.HashSize]))
 	}
 }
 
 // resume tries to write again after a failure.
 func (w *Writer) resume(timeNS uint64) error {
-	if err := w.events.Truncate(w.durable); err != nil {
-		return w.failed
-	}
-	if _, err := w.events.Seek(w.durable, io.SeekStart); err != nil {
+	if err := w.cut(); err != nil {
 		return w.failed
 	}
 	w.buf.Reset(w.events)
@@ -148,6 +167,7 @@ func (w *Writer) resume(timeNS uint64) error {
 		w.dropped = n // fail counted the report itself
 		return err
 	}
+	w.missing += w.dropped
 	w.dropped = 0
 	return nil
 }
@@ -168,7 +188,7 @@ func (w *Writer) flush() error {
 		}
 		w.pending = w.pending[:0]
 	}
-	w.durable = w.size
+	w.durable, w.held = w.size, w.tree.n
 	return nil
 }
 
@@ -218,6 +238,13 @@ func (w *Writer) Failed() (dropped uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dropped, w.failed
+}
+
+// Missing returns how many events could not be written, also before writing worked again, and the first reason.
+func (w *Writer) Missing() (uint64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.missing + w.dropped, w.why
 }
 
 // Size returns the number of records and the current root.

@@ -117,6 +117,9 @@ func (b *book) finish() error {
 		return nil
 	}
 	err := b.log.Close()
+	if n, why := b.log.Missing(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d events are not in it: %w", n, why))
+	}
 	b.log = nil
 	if err != nil {
 		return fmt.Errorf("the ledger is not whole: %w", err)
