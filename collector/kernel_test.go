@@ -78,7 +78,7 @@ func TestPrivOpensAddUp(t *testing.T) {
 			var captured uint64
 			for _, o := range testutil.Of[*event.FileOpen](ob.Events) {
 				if strings.HasPrefix(o.Path, dir+"/f") {
-					if o.Result != 0 || !slices.Equal(o.Flags, []string{"O_RDONLY", "O_CLOEXEC"}) {
+					if o.Result != 0 || o.Flags[0] != "O_RDONLY" || slices.ContainsFunc(o.Flags[1:], func(f string) bool { return f != "O_CLOEXEC" }) {
 						t.Fatalf("%+v", o)
 					}
 					captured += o.Count
