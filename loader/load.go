@@ -42,13 +42,14 @@ type Gap struct {
 
 // Probes are the programs of one session.
 type Probes struct {
-	coll  *ebpf.Collection
-	links []link.Link
-	hooks []string
-	gaps  []Gap
-	ring  uint32
-	tier  Tier
-	blind []Blind
+	coll     *ebpf.Collection
+	links    []link.Link
+	hooks    []string
+	gaps     []Gap
+	ring     uint32
+	tier     Tier
+	blind    []Blind
+	openedBy string // what every open by path comes through
 }
 
 const minRing = 4096
@@ -122,6 +123,12 @@ func Load(o Options) (*Probes, error) {
 	}
 
 	p := &Probes{ring: ring, tier: tier}
+	if tier != Tracepoint {
+		p.openedBy = q.openFunction()
+	}
+	if after := spec.Programs[bpf.ProbeProgAfterOpen]; after != nil {
+		after.AttachTo = p.openedBy
+	}
 	var last error
 	// One program that a kernel refuses must not cost the others: drop it, note the gap, try again.
 	for range len(spec.Programs) {
@@ -198,7 +205,7 @@ func (p *Probes) Attach(o Options) error {
 			}
 			l, err = link.AttachCgroup(link.CgroupOptions{Path: o.CgroupPath, Attach: at, Program: prog})
 		} else if l, ok, err = p.attachNetwork(name, prog, o); !ok {
-			l, err = attachHook(name, prog)
+			l, err = p.attachHook(name, prog)
 		}
 		if err != nil {
 			if slices.Contains(required, name) {

@@ -71,9 +71,6 @@ func (q probe) selectTier(spec *ebpf.CollectionSpec, tier Tier) error {
 			delete(spec.Programs, name)
 		}
 	}
-	if p := spec.Programs[bpf.ProbeProgAfterOpen]; p != nil {
-		p.AttachTo = q.openFunction()
-	}
 	return nil
 }
 
@@ -107,10 +104,10 @@ func (q probe) openFunction() string {
 }
 
 // attachHook attaches a tracing, LSM or kprobe program where its specification says.
-func attachHook(name string, prog *ebpf.Program) (link.Link, error) {
+func (p *Probes) attachHook(name string, prog *ebpf.Program) (link.Link, error) {
 	switch hook := strings.TrimPrefix(name, string(Kprobe)+"_"); {
 	case name == bpf.ProbeProgAfterOpenKprobe:
-		return link.Kretprobe(newProbe().openFunction(), prog, nil)
+		return link.Kretprobe(p.openedBy, prog, nil)
 	case hook != name:
 		return link.Kprobe("security_"+hook, prog, nil)
 	case prog.Type() == ebpf.LSM:

@@ -23,14 +23,8 @@ const MaxState = 16 << 20
 
 // MCP reads .mcp.json, the servers that a project brings.
 func MCP(path, level string, b []byte) *event.RulesLoaded {
-	f := file("claude", path, level, b)
-	if len(b) > MaxBytes {
-		note(f, "the file is too long and was not read")
-		return f
-	}
-	top, err := object(b)
-	if err != nil {
-		note(f, "%v", err)
+	f, top := claudeFile(path, level, b, MaxBytes)
+	if top == nil {
 		return f
 	}
 	servers(f, top["mcpServers"])
@@ -38,16 +32,26 @@ func MCP(path, level string, b []byte) *event.RulesLoaded {
 	return f
 }
 
-// ClaudeState reads ~/.claude.json: the user's servers, and the folders he trusts.
-func ClaudeState(path, level string, b []byte) *event.RulesLoaded {
+// claudeFile reads the top of a JSON file of at most limit bytes. It is nil, and the record says why, for one
+// that cannot be read.
+func claudeFile(path, level string, b []byte, limit int) (*event.RulesLoaded, map[string]json.RawMessage) {
 	f := file("claude", path, level, b)
-	if len(b) > MaxState {
+	if len(b) > limit {
 		note(f, "the file is too long and was not read")
-		return f
+		return f, nil
 	}
 	top, err := object(b)
 	if err != nil {
 		note(f, "%v", err)
+		return f, nil
+	}
+	return f, top
+}
+
+// ClaudeState reads ~/.claude.json: the user's servers, and the folders he trusts.
+func ClaudeState(path, level string, b []byte) *event.RulesLoaded {
+	f, top := claudeFile(path, level, b, MaxState)
+	if top == nil {
 		return f
 	}
 	servers(f, top["mcpServers"])
