@@ -26,5 +26,5 @@ packages() {
 	fi
 	say "installing ${missing[*]}"
 	$sudo apt-get update -qq >/dev/null || true
-	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >/dev/null
 }
