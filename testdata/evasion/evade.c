@@ -60,10 +60,13 @@ static char *const env[] = {"PATH=/bin", NULL};
 #define CHILD(how) do { pid_t p_ = fork(); int st_; if (!p_) { char *const av[] = {"tiny", (char *)name, NULL}; (void)av; how; _exit(CANNOT); } waitpid(p_, &st_, 0); if (WEXITSTATUS(st_) == CANNOT) exit(CANNOT); } while (0)
 
 #if defined(__x86_64__)
+static void no_int80(int sig) { (void)sig; _exit(CANNOT); } /* a hypervisor or kernel without the gate */
 static long int80(long n, long a, long b, long c)
 {
 	long r;
+	signal(SIGSEGV, no_int80);
 	__asm__ volatile("int $0x80" : "=a"(r) : "a"(n), "b"(a), "c"(b), "d"(c) : "memory", "r8", "r9", "r10", "r11");
+	signal(SIGSEGV, SIG_DFL);
 	return (int)r;
 }
 static char *low(const char *s) /* a copy below 4 GiB */
