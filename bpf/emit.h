@@ -38,7 +38,9 @@ struct scratch {
 	/* where it stands; here and not on the stack, which three calls deep is short */
 	struct dentry *dentry;
 	struct mount *mount;
-	struct dentry *root; /* of mount */
+	struct mount *parent; /* of mount; these three as they stand side by side in the kernel's struct */
+	struct dentry *mountpoint;
+	struct dentry *root;
 	__u8 rec[RECORD_CAP];
 	__u8 walk[WALK_CAP]; /* a path is built here from its end */
 };
@@ -107,5 +109,14 @@ static __always_inline bool emit(void *rec, enum event_type t, __u64 size, bool 
 	}
 	__sync_fetch_and_add(&emitted[t], 1);
 	return true;
+}
+/* reserve and submit are for records of fixed size, which are written where they stay. reserve counts the loss. */
+#define reserve(t, type) ({ void *rec_ = bpf_ringbuf_reserve(&events, sizeof(type), 0); if (!rec_) count_lost(t); rec_; })
+
+static __always_inline void submit(void *rec, enum event_type t, __u64 size)
+{
+	((struct event_header *)rec)->size = size;
+	bpf_ringbuf_submit(rec, wakeup(false, size));
+	__sync_fetch_and_add(&emitted[t], 1);
 }
 #endif

@@ -184,10 +184,13 @@ static __always_inline int on_open(struct task_struct *task, long ret, int dirfd
 	return opened(task, f, oflags, hflags);
 }
 
-/* Where a hook has seen which names a call is about, they wait here for its result. */
+/* Where a hook has seen which names a call is about, they wait here for its result: a map value is copied
+ * whole, so those of usual length have a table of their own. */
 #define STASH_CAP (sizeof(struct pathop_event) + 2 * PATH_CAP)
+#define SHORT_STASH_CAP (sizeof(struct pathop_event) + 400)
 
 struct stash { __u8 rec[STASH_CAP]; };
+struct short_stash { __u8 rec[SHORT_STASH_CAP]; };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -196,41 +199,75 @@ struct {
 	__type(value, struct stash);
 } stashes SEC(".maps");
 
-bool names_hooked; /* set by the loader: name hooks are attached */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct short_stash);
+} short_stashes SEC(".maps");
 
-/* forget_stash: hooks also run where no name operation returns (an open that truncates, a failed bind). */
+bool names_hooked;    /* set by the loader: name hooks are attached */
+static __u64 stashed; /* entries in the two tables: with none there is nothing to look for */
+
+/* forget_stash: hooks also run where no name operation returns (a failed bind, and so on). */
 static __always_inline void forget_stash(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
 
-	if (names_hooked)
-		bpf_map_delete_elem(&stashes, &key);
+	if (names_hooked && *(volatile __u64 *)&stashed &&
+	    (!bpf_map_delete_elem(&short_stashes, &key) || !bpf_map_delete_elem(&stashes, &key)))
+		__sync_fetch_and_add(&stashed, -1);
+}
+
+/* stash keeps the record in s. When the table is full, the call's own strings are used, and marked. */
+static __always_inline void stash(struct task_struct *task, struct scratch *s, __u64 size)
+{
+	__u64 key = (__u64)task;
+	long err;
+
+	forget_stash(task);
+	((struct event_header *)s->rec)->size = size;
+	if (size <= SHORT_STASH_CAP)
+		err = bpf_map_update_elem(&short_stashes, &key, s->rec, BPF_ANY);
+	else
+		err = bpf_map_update_elem(&stashes, &key, s->rec, BPF_ANY);
+	if (!err)
+		__sync_fetch_and_add(&stashed, 1);
+}
+
+static __always_inline bool finish(struct pathop_event *e, __u64 cap, enum path_op op, long ret, __u32 hflags)
+{
+	__u64 size = e->h.size;
+
+	if (e->op != op)
+		return false;
+	e->h.flags = (e->h.flags & ~FLAG_NO_RESULT) | hflags;
+	e->result = ret;
+	CLAMP(size, cap);
+	if (bpf_ringbuf_output(&events, e, size, wakeup(false, size)))
+		count_lost(EVENT_PATHOP);
+	else
+		__sync_fetch_and_add(&emitted[EVENT_PATHOP], 1);
+	return true;
 }
 
 /* finish_stash adds the result to what the hook saw. */
 static __noinline int finish_stash(struct task_struct *task, enum path_op op, long ret, __u32 hflags)
 {
-	__u64 key = (__u64)task, size;
-	struct stash *st = bpf_map_lookup_elem(&stashes, &key);
-	struct pathop_event *e;
+	__u64 key = (__u64)task;
+	struct pathop_event *e = bpf_map_lookup_elem(&short_stashes, &key);
+	bool done;
 
-	if (!st)
-		return 0;
-	e = (void *)st->rec;
-	if (e->op != op) {
-		bpf_map_delete_elem(&stashes, &key);
-		return 0;
+	if (e) {
+		done = finish(e, SHORT_STASH_CAP, op, ret, hflags);
+	} else {
+		e = bpf_map_lookup_elem(&stashes, &key);
+		if (!e)
+			return 0;
+		done = finish(e, STASH_CAP, op, ret, hflags);
 	}
-	e->h.flags = (e->h.flags & ~FLAG_NO_RESULT) | hflags;
-	e->result = ret;
-	size = e->h.size;
-	CLAMP(size, STASH_CAP);
-	if (bpf_ringbuf_output(&events, st, size, wakeup(false, size)))
-		count_lost(EVENT_PATHOP);
-	else
-		__sync_fetch_and_add(&emitted[EVENT_PATHOP], 1);
-	bpf_map_delete_elem(&stashes, &key);
-	return 1;
+	forget_stash(task);
+	return done;
 }
 
 /* Names that were unlinked, renamed and so on. Where no hook told which objects are meant, the strings are
@@ -243,7 +280,7 @@ static __always_inline int on_pathop(struct task_struct *task, long ret, enum pa
 	__u64 at = sizeof(*e);
 	long n;
 
-	if (names_hooked && finish_stash(task, op, ret, hflags))
+	if (names_hooked && stashed && finish_stash(task, op, ret, hflags))
 		return 0;
 	if (ret == -2 || ret == -20 || ret == -17) /* ENOENT, ENOTDIR, EEXIST: nothing happened */
 		return 0;

@@ -87,7 +87,7 @@ static __noinline int name_hook(enum path_op op, struct vfsmount *mnt, struct de
 {
 	struct task_struct *task = current_task();
 	struct scratch *s = grab(EVENT_PATHOP);
-	__u64 key = (__u64)task, at = sizeof(struct pathop_event);
+	__u64 at = sizeof(struct pathop_event);
 	struct pathop_event *e;
 	struct inode *inode;
 	bool uring;
@@ -135,8 +135,7 @@ static __noinline int name_hook(enum path_op op, struct vfsmount *mnt, struct de
 		e->h.flags |= FLAG_IO_URING;
 		emit(s->rec, EVENT_PATHOP, at, false);
 	} else {
-		e->h.size = at;
-		bpf_map_update_elem(&stashes, &key, s->rec, BPF_ANY); /* full: the call's own strings are used, and marked */
+		stash(task, s, at);
 	}
 	release(s);
 	return 0;
@@ -155,6 +154,22 @@ static __always_inline int name_of(enum path_op op, const struct path *path)
 	if (!current_membership())
 		return 0;
 	name_hook(op, BPF_CORE_READ(path, mnt), BPF_CORE_READ(path, dentry), NULL, NULL);
+	return 0;
+}
+
+/* An open may truncate and tells so itself; so may a call by descriptor, whose open was told. */
+static __always_inline int truncated(const struct path *path)
+{
+	struct task_struct *task;
+
+	if (!current_membership())
+		return 0;
+	if (has_task_regs) {
+		task = bpf_get_current_task_btf();
+		if (!(task->flags & PF_IO_WORKER) && call_under_way(task, (void *)bpf_task_pt_regs(task)) != CALL_TRUNCATE)
+			return 0;
+	}
+	name_hook(OP_TRUNCATE, BPF_CORE_READ(path, mnt), BPF_CORE_READ(path, dentry), NULL, NULL);
 	return 0;
 }
 
@@ -327,7 +342,7 @@ HOOK(path_mkdir, name_at(OP_MKDIR, dir, dentry), const struct path *dir, struct 
 HOOK(path_symlink, symlink_made(dir, dentry, says), const struct path *dir, struct dentry *dentry, const char *says)
 HOOK(path_link, link_made(old, dir, dentry), struct dentry *old, const struct path *dir, struct dentry *dentry)
 HOOK(path_rename, renamed(from, old, to, new), const struct path *from, struct dentry *old, const struct path *to, struct dentry *new)
-HOOK(path_truncate, name_of(OP_TRUNCATE, path), const struct path *path)
+HOOK(path_truncate, truncated(path), const struct path *path)
 HOOK(path_chmod, name_of(OP_CHMOD, path), const struct path *path)
 HOOK(path_chown, name_of(OP_CHOWN, path), const struct path *path)
 HOOK(socket_create, socket_made(family, type, protocol, kern), int family, int type, int protocol, int kern)

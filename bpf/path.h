@@ -21,6 +21,23 @@ enum walk_state { WALK_OK, WALK_TRUNCATED, WALK_UNREADABLE };
 	(bpf_core_field_offset(struct dentry, d_name.len) == bpf_core_field_offset(struct dentry, d_parent) + 12 && \
 	 bpf_core_field_offset(struct dentry, d_name.name) == bpf_core_field_offset(struct dentry, d_parent) + 16)
 
+/* So are mnt_parent, mnt_mountpoint and mnt.mnt_root. */
+#define MOUNT_PACKED \
+	(bpf_core_field_offset(struct mount, mnt_mountpoint) == bpf_core_field_offset(struct mount, mnt_parent) + 8 && \
+	 bpf_core_field_offset(struct mount, mnt.mnt_root) == bpf_core_field_offset(struct mount, mnt_parent) + 16)
+
+static __always_inline void stand_on(struct scratch *s, struct mount *m)
+{
+	s->mount = m;
+	if (MOUNT_PACKED) {
+		bpf_probe_read_kernel(&s->parent, 24, (void *)m + bpf_core_field_offset(struct mount, mnt_parent));
+	} else {
+		s->parent = BPF_CORE_READ(m, mnt_parent);
+		s->mountpoint = BPF_CORE_READ(m, mnt_mountpoint);
+		s->root = BPF_CORE_READ(m, mnt.mnt_root);
+	}
+}
+
 /* walk_step goes up by one component or one mount; 1 ends the walk. The position is kept in the map value
  * and read back in every step: the verifier then knows nothing about it but its bound and finds all steps
  * alike. */
@@ -32,16 +49,12 @@ static long walk_step(__u32 i, struct scratch **ctx)
 	const unsigned char *name;
 
 	if (dentry == s->root) {
-		struct mount *m = s->mount; /* CO-RE would try to relocate s->mount itself */
-		struct mount *parent = BPF_CORE_READ(m, mnt_parent);
-
-		if (parent == m || !parent) {
+		if (s->parent == s->mount || !s->parent) {
 			s->state = WALK_OK;
 			return 1;
 		}
-		s->dentry = BPF_CORE_READ(m, mnt_mountpoint);
-		s->mount = parent;
-		s->root = BPF_CORE_READ(parent, mnt.mnt_root);
+		s->dentry = s->mountpoint;
+		stand_on(s, s->parent);
 		return 0;
 	}
 	if (DENTRY_PACKED) { /* one read for what stands side by side */
@@ -106,8 +119,7 @@ static __always_inline void walk_path(struct scratch *s, struct vfsmount *vfs, s
 	if (!dentry || !vfs)
 		return;
 	s->dentry = dentry;
-	s->mount = (void *)vfs - bpf_core_field_offset(struct mount, mnt);
-	s->root = BPF_CORE_READ(vfs, mnt_root);
+	stand_on(s, (void *)vfs - bpf_core_field_offset(struct mount, mnt));
 	s->state = WALK_TRUNCATED;
 	walk_loop(0);
 	if (s->state == WALK_OK && s->off == PATH_CAP) {

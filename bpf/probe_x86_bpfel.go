@@ -305,6 +305,7 @@ type ProbeRepeatKey struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	ProbeMapAllowedPorts             = "allowed_ports"
+	ProbeMapEnded                    = "ended"
 	ProbeMapEvents                   = "events"
 	ProbeMapFlows                    = "flows"
 	ProbeMapMembers                  = "members"
@@ -314,6 +315,8 @@ const (
 	ProbeMapPackets                  = "packets"
 	ProbeMapRepeats                  = "repeats"
 	ProbeMapScratches                = "scratches"
+	ProbeMapShortStashes             = "short_stashes"
+	ProbeMapSlots                    = "slots"
 	ProbeMapStashes                  = "stashes"
 	ProbeProgAfterOpen               = "after_open"
 	ProbeProgAfterOpenKprobe         = "after_open_kprobe"
@@ -525,6 +528,7 @@ type ProbeProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProbeMapSpecs struct {
 	AllowedPorts *ebpf.MapSpec `ebpf:"allowed_ports"`
+	Ended        *ebpf.MapSpec `ebpf:"ended"`
 	Events       *ebpf.MapSpec `ebpf:"events"`
 	Flows        *ebpf.MapSpec `ebpf:"flows"`
 	Members      *ebpf.MapSpec `ebpf:"members"`
@@ -534,6 +538,8 @@ type ProbeMapSpecs struct {
 	Packets      *ebpf.MapSpec `ebpf:"packets"`
 	Repeats      *ebpf.MapSpec `ebpf:"repeats"`
 	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
+	ShortStashes *ebpf.MapSpec `ebpf:"short_stashes"`
+	Slots        *ebpf.MapSpec `ebpf:"slots"`
 	Stashes      *ebpf.MapSpec `ebpf:"stashes"`
 }
 
@@ -583,6 +589,7 @@ func (o *ProbeObjects) Close() error {
 // It can be passed to LoadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProbeMaps struct {
 	AllowedPorts *ebpf.Map `ebpf:"allowed_ports"`
+	Ended        *ebpf.Map `ebpf:"ended"`
 	Events       *ebpf.Map `ebpf:"events"`
 	Flows        *ebpf.Map `ebpf:"flows"`
 	Members      *ebpf.Map `ebpf:"members"`
@@ -592,12 +599,15 @@ type ProbeMaps struct {
 	Packets      *ebpf.Map `ebpf:"packets"`
 	Repeats      *ebpf.Map `ebpf:"repeats"`
 	Scratches    *ebpf.Map `ebpf:"scratches"`
+	ShortStashes *ebpf.Map `ebpf:"short_stashes"`
+	Slots        *ebpf.Map `ebpf:"slots"`
 	Stashes      *ebpf.Map `ebpf:"stashes"`
 }
 
 func (m *ProbeMaps) Close() error {
 	return _ProbeClose(
 		m.AllowedPorts,
+		m.Ended,
 		m.Events,
 		m.Flows,
 		m.Members,
@@ -607,6 +617,8 @@ func (m *ProbeMaps) Close() error {
 		m.Packets,
 		m.Repeats,
 		m.Scratches,
+		m.ShortStashes,
+		m.Slots,
 		m.Stashes,
 	)
 }

@@ -30,7 +30,7 @@ static __always_inline void emit_cgroup(struct task_struct *task, struct cgroup 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct fork_event e;
+	struct fork_event *e;
 	struct member m = {};
 	__u32 how, tgid = child->tgid;
 	bool inside;
@@ -48,11 +48,14 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	m.how = inside ? MEMBER_CGROUP : how == MEMBER_CGROUP ? MEMBER_DESCENT : how;
 	if (m.how != MEMBER_CGROUP)
 		strays = 1;
-	bpf_map_update_elem(&members, &tgid, &m, BPF_ANY);
+	remember(tgid, &m);
 
-	typed_header(&e.h, EVENT_FORK, child);
-	e.parent = m.parent;
-	emit(&e, EVENT_FORK, sizeof(e), false);
+	e = reserve(EVENT_FORK, *e);
+	if (e) {
+		typed_header(&e->h, EVENT_FORK, child);
+		e->parent = m.parent;
+		submit(e, EVENT_FORK, sizeof(*e));
+	}
 	if (session_cgroup && !inside && how == MEMBER_CGROUP)
 		emit_cgroup(child, child->cgroups->dfl_cgrp, NULL, true);
 	return 0;
@@ -77,19 +80,25 @@ static __always_inline __u64 mtime_ns(struct inode *i)
  * the kernel's real_parent has become init. */
 static __always_inline void fork_parent(struct task_struct *task, __u32 how, struct proc_key *parent)
 {
+	__u64 start_ns = task->group_leader->start_boottime;
 	__u32 tgid = task->tgid;
-	struct member *m = bpf_map_lookup_elem(&members, &tgid);
-	struct member fresh = {};
+	struct slot *s = slot_of(tgid);
+	struct member *m, fresh = {};
 
-	if (m && m->start_ns == task->group_leader->start_boottime) {
+	if (s && s->tgid == tgid && s->start_ns == start_ns) {
+		*parent = s->parent;
+		return;
+	}
+	m = bpf_map_lookup_elem(&members, &tgid);
+	if (m && m->start_ns == start_ns) {
 		*parent = m->parent;
 		return;
 	}
 	typed_key(task->group_leader->real_parent, parent);
-	fresh.start_ns = task->group_leader->start_boottime;
+	fresh.start_ns = start_ns;
 	fresh.parent = *parent;
 	fresh.how = how;
-	bpf_map_update_elem(&members, &tgid, &fresh, BPF_ANY);
+	remember(tgid, &fresh);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -193,30 +202,58 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	return 0;
 }
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct proc_key);
+	__type(value, __u8);
+} ended SEC(".maps");
+
+/* ended_now: is this thread the one that ends the process? Every thread exits; two that leave together both
+ * see that no other lives, and then the first to say so is the one. A thread that is the last left has
+ * nobody to race with, and nobody came before it if the process is still in its slot. */
+static __always_inline bool ended_now(struct task_struct *task, struct signal_struct *sig)
+{
+	bool alone = sig->nr_threads == 1;
+	struct proc_key key;
+	struct slot *s;
+	__u8 one = 1;
+
+	typed_key(task, &key);
+	s = slot_of(key.tgid);
+	if (s && s->tgid == key.tgid) {
+		if (!alone && bpf_map_update_elem(&ended, &key, &one, BPF_NOEXIST))
+			return false;
+		s->tgid = 0;
+		return true;
+	}
+	if (bpf_map_update_elem(&ended, &key, &one, BPF_NOEXIST))
+		return false;
+	bpf_map_delete_elem(&members, &key.tgid);
+	return true;
+}
+
 #define SIGNAL_GROUP_EXIT 4
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	struct exit_event e;
+	struct exit_event *e;
 	struct signal_struct *sig;
-	__u32 tgid;
 
-	/* Every thread comes through here; the process ends with the last. Two threads that leave together
-	 * both see live == 0, and only one of them still finds the process in the table. */
 	if (!current_membership())
 		return 0;
 	forget_stash(task); /* of a call that the end cut short */
 	sig = task->signal;
-	if (sig->live.counter != 0)
+	if (sig->live.counter != 0 || !ended_now(task, sig))
 		return 0;
-	tgid = task->tgid;
-	if (bpf_map_delete_elem(&members, &tgid) && !(session_cgroup && task_in_session(task) && task->pid == tgid))
+	e = reserve(EVENT_EXIT, *e);
+	if (!e)
 		return 0;
-	typed_header(&e.h, EVENT_EXIT, task);
-	e.status = sig->flags & SIGNAL_GROUP_EXIT ? sig->group_exit_code : task->exit_code;
-	e.pad = 0;
-	emit(&e, EVENT_EXIT, sizeof(e), false);
+	typed_header(&e->h, EVENT_EXIT, task);
+	e->status = sig->flags & SIGNAL_GROUP_EXIT ? sig->group_exit_code : task->exit_code;
+	e->pad = 0;
+	submit(e, EVENT_EXIT, sizeof(*e));
 	return 0;
 }
 
@@ -224,17 +261,26 @@ SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_attach, struct cgroup *to, const char *path, struct task_struct *task, bool threadgroup)
 {
 	__u32 tgid = BPF_CORE_READ(task, tgid);
-	struct member *m = bpf_map_lookup_elem(&members, &tgid);
-	bool inside;
+	bool inside = session_cgroup && cgroup_in_session(to);
+	struct slot *s = slot_of(tgid);
 
-	if (!m)
-		return 0;
-	inside = session_cgroup && cgroup_in_session(to);
-	if (!inside) {
-		strays = 1; /* recorded by descent from here on */
-		if (m->how == MEMBER_CGROUP)
+	if (s && s->tgid == tgid) {
+		struct member left = {.start_ns = s->start_ns, .parent = s->parent, .how = MEMBER_DESCENT};
+
+		if (!inside) {
+			bpf_map_update_elem(&members, &tgid, &left, BPF_ANY);
+			s->tgid = 0;
+		}
+	} else {
+		struct member *m = bpf_map_lookup_elem(&members, &tgid);
+
+		if (!m)
+			return 0;
+		if (!inside && m->how == MEMBER_CGROUP)
 			m->how = MEMBER_DESCENT;
 	}
+	if (!inside)
+		strays = 1; /* recorded by descent from here on */
 	emit_cgroup(task, to, path, !inside);
 	return 0;
 }

@@ -194,25 +194,26 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
 	long nr = CALL_NR(regs);
-	enum call call = call_of(native_calls, nr), call32 = call_of(compat_calls, nr);
+	union calls calls = calls_of(nr);
+	enum call call = calls.native;
 	struct task_struct *task;
 	__u32 hflags = 0;
 	struct args g;
 	bool compat;
 
-	if (!call && !call32)
+	if (!calls.any)
 		return 0;
-	if (opens_hooked && is_open(call) && !call32)
+	if (!calls.compat && is_open(call) && opens_hooked)
 		return 0;
 	if (!current_membership())
 		return 0;
 	task = current_task();
 	compat = is_compat(task);
 	if (compat) {
-		call = call32;
+		call = calls.compat;
 		hflags = FLAG_COMPAT;
 	}
-	if (!call)
+	if (!call || (ret >= 0 && (call == CALL_EXECVE || call == CALL_EXECVEAT))) /* process.exec has told */
 		return 0;
 	read_args(regs, compat, &g);
 
@@ -228,9 +229,9 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		forget_stash(task);
 		return 0;
 	case CALL_EXECVE:
-		return ret < 0 ? exec_failed(task, ret, (void *)g.a[0], hflags) : 0;
+		return exec_failed(task, ret, (void *)g.a[0], hflags);
 	case CALL_EXECVEAT:
-		return ret < 0 ? exec_failed(task, ret, (void *)g.a[1], hflags) : 0;
+		return exec_failed(task, ret, (void *)g.a[1], hflags);
 	case CALL_CONNECT: case CALL_SENDTO: case CALL_SENDMSG: case CALL_BIND: case CALL_SOCKET: case CALL_URING_ENTER:
 		return net_call(task, call, ret, &g, hflags);
 	case CALL_UNLINK: case CALL_UNLINKAT: case CALL_RMDIR: case CALL_RENAME: case CALL_RENAMEAT: case CALL_LINK:

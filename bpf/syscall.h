@@ -17,97 +17,101 @@ enum call {
 
 #define CALL_TABLE 512 /* no table has more entries; a power of two for the verifier */
 
-#if defined(__TARGET_ARCH_x86)
-static const __u8 native_calls[CALL_TABLE] = {
-	[2] = CALL_OPEN,
-	[9] = CALL_MMAP,
-	[16] = CALL_IOCTL,
-	[41] = CALL_SOCKET,
-	[42] = CALL_CONNECT,
-	[44] = CALL_SENDTO,
-	[46] = CALL_SENDMSG, [307] = CALL_SENDMSG,
-	[49] = CALL_BIND,
-	[56] = CALL_CLONE,
-	[59] = CALL_EXECVE,
-	[76] = CALL_TRUNCATE,
-	[77] = CALL_FTRUNCATE,
-	[82] = CALL_RENAME,
-	[83] = CALL_MKDIR,
-	[84] = CALL_RMDIR,
-	[85] = CALL_CREAT,
-	[86] = CALL_LINK,
-	[87] = CALL_UNLINK,
-	[88] = CALL_SYMLINK,
-	[90] = CALL_CHMOD,
-	[91] = CALL_FCHMOD,
-	[92] = CALL_CHOWN, [94] = CALL_CHOWN,
-	[93] = CALL_FCHOWN,
-	[101] = CALL_PTRACE,
-	[105] = CALL_SETUID, [113] = CALL_SETUID, [117] = CALL_SETUID, /* setuid, setreuid, setresuid */
-	[133] = CALL_MKNOD,
-	[155] = CALL_PIVOT_ROOT,
-	[165] = CALL_MOUNT, [428] = CALL_MOUNT, [429] = CALL_MOUNT, [432] = CALL_MOUNT, /* mount, open_tree, move_mount, fsmount */
-	[175] = CALL_MODULE, [313] = CALL_MODULE,
-	[246] = CALL_KEXEC, [320] = CALL_KEXEC,
-	[257] = CALL_OPENAT,
-	[258] = CALL_MKDIRAT,
-	[259] = CALL_MKNODAT,
-	[260] = CALL_FCHOWNAT,
-	[263] = CALL_UNLINKAT,
-	[264] = CALL_RENAMEAT, [316] = CALL_RENAMEAT,
-	[265] = CALL_LINKAT,
-	[266] = CALL_SYMLINKAT,
-	[268] = CALL_FCHMODAT, [452] = CALL_FCHMODAT,
-	[272] = CALL_UNSHARE,
-	[298] = CALL_PERF,
-	[304] = CALL_OPEN_HANDLE,
-	[308] = CALL_SETNS,
-	[311] = CALL_VM_WRITEV,
-	[319] = CALL_MEMFD,
-	[321] = CALL_BPF,
-	[322] = CALL_EXECVEAT,
-	[425] = CALL_URING_SETUP,
-	[426] = CALL_URING_ENTER,
-	[437] = CALL_OPENAT2,
-	[438] = CALL_PIDFD_GETFD,
+/* What a number means in either table of system calls. */
+union calls {
+	struct { __u8 native, compat; };
+	__u16 any; /* 0: nothing in both */
 };
 
-/* int 0x80 */
-static const __u8 compat_calls[CALL_TABLE] = {
-	[5] = CALL_OPEN,
-	[8] = CALL_CREAT,
-	[10] = CALL_UNLINK,
-	[11] = CALL_EXECVE,
-	[14] = CALL_MKNOD,
-	[15] = CALL_CHMOD,
-	[9] = CALL_LINK,
-	[83] = CALL_SYMLINK,
-	[39] = CALL_MKDIR,
-	[21] = CALL_MOUNT,
-	[23] = CALL_SETUID, [213] = CALL_SETUID,
-	[26] = CALL_PTRACE,
-	[38] = CALL_RENAME,
-	[40] = CALL_RMDIR,
-	[54] = CALL_IOCTL,
-	[92] = CALL_TRUNCATE,
-	[120] = CALL_CLONE,
-	[295] = CALL_OPENAT,
-	[192] = CALL_MMAP,
-	[296] = CALL_MKDIRAT,
-	[303] = CALL_LINKAT,
-	[304] = CALL_SYMLINKAT,
-	[306] = CALL_FCHMODAT,
-	[301] = CALL_UNLINKAT,
-	[302] = CALL_RENAMEAT, [353] = CALL_RENAMEAT,
-	[310] = CALL_UNSHARE,
-	[342] = CALL_OPEN_HANDLE,
-	[358] = CALL_EXECVEAT,
-	[359] = CALL_SOCKET,
-	[361] = CALL_BIND,
-	[362] = CALL_CONNECT,
-	[369] = CALL_SENDTO,
-	[345] = CALL_SENDMSG, [370] = CALL_SENDMSG,
-	[437] = CALL_OPENAT2,
+#if defined(__TARGET_ARCH_x86)
+static const union calls calls[CALL_TABLE] = {
+	[2].native = CALL_OPEN,
+	[9].native = CALL_MMAP,
+	[16].native = CALL_IOCTL,
+	[41].native = CALL_SOCKET,
+	[42].native = CALL_CONNECT,
+	[44].native = CALL_SENDTO,
+	[46].native = CALL_SENDMSG, [307].native = CALL_SENDMSG,
+	[49].native = CALL_BIND,
+	[56].native = CALL_CLONE,
+	[59].native = CALL_EXECVE,
+	[76].native = CALL_TRUNCATE,
+	[77].native = CALL_FTRUNCATE,
+	[82].native = CALL_RENAME,
+	[83].native = CALL_MKDIR,
+	[84].native = CALL_RMDIR,
+	[85].native = CALL_CREAT,
+	[86].native = CALL_LINK,
+	[87].native = CALL_UNLINK,
+	[88].native = CALL_SYMLINK,
+	[90].native = CALL_CHMOD,
+	[91].native = CALL_FCHMOD,
+	[92].native = CALL_CHOWN, [94].native = CALL_CHOWN,
+	[93].native = CALL_FCHOWN,
+	[101].native = CALL_PTRACE,
+	[105].native = CALL_SETUID, [113].native = CALL_SETUID, [117].native = CALL_SETUID, /* setuid, setreuid, setresuid */
+	[133].native = CALL_MKNOD,
+	[155].native = CALL_PIVOT_ROOT,
+	[165].native = CALL_MOUNT, [428].native = CALL_MOUNT, [429].native = CALL_MOUNT, [432].native = CALL_MOUNT, /* mount, open_tree, move_mount, fsmount */
+	[175].native = CALL_MODULE, [313].native = CALL_MODULE,
+	[246].native = CALL_KEXEC, [320].native = CALL_KEXEC,
+	[257].native = CALL_OPENAT,
+	[258].native = CALL_MKDIRAT,
+	[259].native = CALL_MKNODAT,
+	[260].native = CALL_FCHOWNAT,
+	[263].native = CALL_UNLINKAT,
+	[264].native = CALL_RENAMEAT, [316].native = CALL_RENAMEAT,
+	[265].native = CALL_LINKAT,
+	[266].native = CALL_SYMLINKAT,
+	[268].native = CALL_FCHMODAT, [452].native = CALL_FCHMODAT,
+	[272].native = CALL_UNSHARE,
+	[298].native = CALL_PERF,
+	[304].native = CALL_OPEN_HANDLE,
+	[308].native = CALL_SETNS,
+	[311].native = CALL_VM_WRITEV,
+	[319].native = CALL_MEMFD,
+	[321].native = CALL_BPF,
+	[322].native = CALL_EXECVEAT,
+	[425].native = CALL_URING_SETUP,
+	[426].native = CALL_URING_ENTER,
+	[437].native = CALL_OPENAT2,
+	[438].native = CALL_PIDFD_GETFD,
+
+	/* int 0x80 */
+	[5].compat = CALL_OPEN,
+	[8].compat = CALL_CREAT,
+	[10].compat = CALL_UNLINK,
+	[11].compat = CALL_EXECVE,
+	[14].compat = CALL_MKNOD,
+	[15].compat = CALL_CHMOD,
+	[9].compat = CALL_LINK,
+	[83].compat = CALL_SYMLINK,
+	[39].compat = CALL_MKDIR,
+	[21].compat = CALL_MOUNT,
+	[23].compat = CALL_SETUID, [213].compat = CALL_SETUID,
+	[26].compat = CALL_PTRACE,
+	[38].compat = CALL_RENAME,
+	[40].compat = CALL_RMDIR,
+	[54].compat = CALL_IOCTL,
+	[92].compat = CALL_TRUNCATE,
+	[120].compat = CALL_CLONE,
+	[295].compat = CALL_OPENAT,
+	[192].compat = CALL_MMAP,
+	[296].compat = CALL_MKDIRAT,
+	[303].compat = CALL_LINKAT,
+	[304].compat = CALL_SYMLINKAT,
+	[306].compat = CALL_FCHMODAT,
+	[301].compat = CALL_UNLINKAT,
+	[302].compat = CALL_RENAMEAT, [353].compat = CALL_RENAMEAT,
+	[310].compat = CALL_UNSHARE,
+	[342].compat = CALL_OPEN_HANDLE,
+	[358].compat = CALL_EXECVEAT,
+	[359].compat = CALL_SOCKET,
+	[361].compat = CALL_BIND,
+	[362].compat = CALL_CONNECT,
+	[369].compat = CALL_SENDTO,
+	[345].compat = CALL_SENDMSG, [370].compat = CALL_SENDMSG,
+	[437].compat = CALL_OPENAT2,
 };
 
 static __always_inline bool is_compat(struct task_struct *task)
@@ -136,51 +140,49 @@ static __always_inline void read_args(struct pt_regs *r, bool compat, struct arg
 	}
 }
 #elif defined(__TARGET_ARCH_arm64)
-static const __u8 native_calls[CALL_TABLE] = {
-	[29] = CALL_IOCTL,
-	[33] = CALL_MKNODAT,
-	[34] = CALL_MKDIRAT,
-	[35] = CALL_UNLINKAT,
-	[36] = CALL_SYMLINKAT,
-	[37] = CALL_LINKAT,
-	[38] = CALL_RENAMEAT, [276] = CALL_RENAMEAT,
-	[40] = CALL_MOUNT, [428] = CALL_MOUNT, [429] = CALL_MOUNT, [432] = CALL_MOUNT,
-	[41] = CALL_PIVOT_ROOT,
-	[45] = CALL_TRUNCATE,
-	[46] = CALL_FTRUNCATE,
-	[52] = CALL_FCHMOD,
-	[53] = CALL_FCHMODAT, [452] = CALL_FCHMODAT,
-	[54] = CALL_FCHOWNAT,
-	[55] = CALL_FCHOWN,
-	[56] = CALL_OPENAT,
-	[97] = CALL_UNSHARE,
-	[104] = CALL_KEXEC, [294] = CALL_KEXEC,
-	[105] = CALL_MODULE, [273] = CALL_MODULE,
-	[117] = CALL_PTRACE,
-	[145] = CALL_SETUID, [146] = CALL_SETUID, [147] = CALL_SETUID,
-	[198] = CALL_SOCKET,
-	[200] = CALL_BIND,
-	[203] = CALL_CONNECT,
-	[206] = CALL_SENDTO,
-	[211] = CALL_SENDMSG, [269] = CALL_SENDMSG,
-	[220] = CALL_CLONE,
-	[221] = CALL_EXECVE,
-	[222] = CALL_MMAP,
-	[241] = CALL_PERF,
-	[265] = CALL_OPEN_HANDLE,
-	[268] = CALL_SETNS,
-	[271] = CALL_VM_WRITEV,
-	[279] = CALL_MEMFD,
-	[280] = CALL_BPF,
-	[281] = CALL_EXECVEAT,
-	[425] = CALL_URING_SETUP,
-	[426] = CALL_URING_ENTER,
-	[437] = CALL_OPENAT2,
-	[438] = CALL_PIDFD_GETFD,
-};
-
 /* 32-bit tasks on arm64 use another table: not decoded, and said so by the loader. */
-static const __u8 compat_calls[CALL_TABLE] = {};
+static const union calls calls[CALL_TABLE] = {
+	[29].native = CALL_IOCTL,
+	[33].native = CALL_MKNODAT,
+	[34].native = CALL_MKDIRAT,
+	[35].native = CALL_UNLINKAT,
+	[36].native = CALL_SYMLINKAT,
+	[37].native = CALL_LINKAT,
+	[38].native = CALL_RENAMEAT, [276].native = CALL_RENAMEAT,
+	[40].native = CALL_MOUNT, [428].native = CALL_MOUNT, [429].native = CALL_MOUNT, [432].native = CALL_MOUNT,
+	[41].native = CALL_PIVOT_ROOT,
+	[45].native = CALL_TRUNCATE,
+	[46].native = CALL_FTRUNCATE,
+	[52].native = CALL_FCHMOD,
+	[53].native = CALL_FCHMODAT, [452].native = CALL_FCHMODAT,
+	[54].native = CALL_FCHOWNAT,
+	[55].native = CALL_FCHOWN,
+	[56].native = CALL_OPENAT,
+	[97].native = CALL_UNSHARE,
+	[104].native = CALL_KEXEC, [294].native = CALL_KEXEC,
+	[105].native = CALL_MODULE, [273].native = CALL_MODULE,
+	[117].native = CALL_PTRACE,
+	[145].native = CALL_SETUID, [146].native = CALL_SETUID, [147].native = CALL_SETUID,
+	[198].native = CALL_SOCKET,
+	[200].native = CALL_BIND,
+	[203].native = CALL_CONNECT,
+	[206].native = CALL_SENDTO,
+	[211].native = CALL_SENDMSG, [269].native = CALL_SENDMSG,
+	[220].native = CALL_CLONE,
+	[221].native = CALL_EXECVE,
+	[222].native = CALL_MMAP,
+	[241].native = CALL_PERF,
+	[265].native = CALL_OPEN_HANDLE,
+	[268].native = CALL_SETNS,
+	[271].native = CALL_VM_WRITEV,
+	[279].native = CALL_MEMFD,
+	[280].native = CALL_BPF,
+	[281].native = CALL_EXECVEAT,
+	[425].native = CALL_URING_SETUP,
+	[426].native = CALL_URING_ENTER,
+	[437].native = CALL_OPENAT2,
+	[438].native = CALL_PIDFD_GETFD,
+};
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
@@ -200,9 +202,18 @@ static __always_inline void read_args(struct pt_regs *r, bool compat, struct arg
 }
 #endif
 
-/* What rye does with a system call, by its number in either table; 0 for nothing. */
-static __always_inline enum call call_of(const __u8 *table, long nr)
+static __always_inline union calls calls_of(long nr)
 {
-	return (unsigned long)nr < CALL_TABLE ? table[nr & (CALL_TABLE - 1)] : CALL_NONE;
+	union calls none = {};
+
+	return (unsigned long)nr < CALL_TABLE ? calls[nr & (CALL_TABLE - 1)] : none;
+}
+
+/* call_under_way is the system call that the task is in; regs are that call's. */
+static __always_inline enum call call_under_way(struct task_struct *task, struct pt_regs *regs)
+{
+	union calls c = calls_of(CALL_NR(regs));
+
+	return is_compat(task) ? c.compat : c.native;
 }
 #endif

@@ -3,12 +3,53 @@
 #ifndef RYE_TASK_H
 #define RYE_TASK_H
 
+/* Every process of the session is in one of two tables from its fork (or first exec) to its last thread's
+ * exit. Nearly all live in the session's cgroup, which tells that they belong; of them only the parent is
+ * kept, in a slot found by the low bits of the process id: a tenth of a hash table's cost. The hash table
+ * has those outside the cgroup, and those whose slot is somebody else's. Process ids are given out in
+ * turn, so two processes that are made at the same moment never meet in a slot. */
+#define SLOTS 65536
+
+struct slot {
+	__u64 start_ns;
+	struct proc_key parent;
+	__u32 tgid; /* 0: free */
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, __u32); /* tgid; an entry lives from fork (or first exec) to the last thread's exit */
+	__uint(max_entries, 16384);
+	__type(key, __u32); /* tgid */
 	__type(value, struct member);
 } members SEC(".maps");
+
+static __always_inline struct slot *slot_of(__u32 tgid)
+{
+	__u32 i = tgid & (SLOTS - 1);
+
+	return bpf_map_lookup_elem(&slots, &i);
+}
+
+static __always_inline void remember(__u32 tgid, struct member *m)
+{
+	struct slot *s = m->how == MEMBER_CGROUP ? slot_of(tgid) : NULL;
+
+	if (s && (s->tgid == 0 || s->tgid == tgid)) {
+		s->start_ns = m->start_ns;
+		s->parent = m->parent;
+		s->tgid = tgid;
+	} else {
+		bpf_map_update_elem(&members, &tgid, m, BPF_ANY);
+	}
+}
 
 const volatile bool has_task_btf = false; /* bpf_get_current_task_btf: 5.11 and later */
 

@@ -174,6 +174,7 @@ struct cgroup___v60 { u64 ancestor_ids[0]; }; /* 6.0 and earlier */
 struct css_set { struct cgroup *dfl_cgrp; };
 struct signal_struct {
 	atomic_t live;
+	int nr_threads;
 	int group_exit_code;
 	unsigned int flags;
 };

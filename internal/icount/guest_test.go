@@ -40,6 +40,14 @@ func TestGuest(t *testing.T) {
 		{"open", "4000", tree},  // and then again
 		{"mixed", "25", tree},
 	}
+	profile := os.Getenv("RYE_ICOUNT_PROGRAMS") != ""
+	if profile {
+		stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stats.Close()
+	}
 	for _, mode := range modes {
 		stop := attach(t, dir, mode, in)
 		if stop == nil {
@@ -59,9 +67,15 @@ func TestGuest(t *testing.T) {
 				argv[1] = "open"
 			}
 			tool := cpuOf(unix.RUSAGE_SELF)
+			programs := programTimes(t, profile)
 			before := in.usage(t)
 			run(t, in.path, append(prefix, argv...)...)
 			inside := in.usage(t) - before
+			for name, now := range programTimes(t, profile) {
+				if n := now.runs - programs[name].runs; n > 0 {
+					fmt.Printf("icount-program %s %s %s: %d runs of %.0f\n", mode, w[0], name, n, float64(now.took-programs[name].took)/float64(n))
+				}
+			}
 			time.Sleep(300 * time.Millisecond) // the reader catches up
 			tool = cpuOf(unix.RUSAGE_SELF) - tool
 			before = out.usage(t)
@@ -73,6 +87,38 @@ func TestGuest(t *testing.T) {
 		fmt.Printf("icount %s idle 5 inside=%d outside=0 tool=0\n", mode, cpuOf(unix.RUSAGE_SELF)-idle)
 		stop()
 	}
+}
+
+type programTime struct {
+	runs uint64
+	took time.Duration // instructions, under -icount
+}
+
+// programTimes is what the kernel counted for every program that is loaded, when it does count.
+func programTimes(t *testing.T, counted bool) map[string]programTime {
+	t.Helper()
+	all := map[string]programTime{}
+	if !counted {
+		return all
+	}
+	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := p.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stats, err := p.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := all[info.Name]
+		all[info.Name] = programTime{sum.runs + stats.RunCount, sum.took + stats.Runtime}
+		p.Close()
+	}
+	return all
 }
 
 // cpuOf is user and system time of this process, ns.

@@ -130,7 +130,7 @@ func measure(t *testing.T, dir, kernel string) map[string]cost {
 	r, err := vm.Boot(context.Background(), vm.Machine{
 		Kernel: kernel, CPUs: 1, Memory: 1536, Icount: true, Timeout: 20 * time.Minute, Files: files,
 		Append:  "mitigations=off",
-		Env:     []string{"RYE_ICOUNT_GUEST=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=1"},
+		Env:     []string{"RYE_ICOUNT_GUEST=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=1", "RYE_ICOUNT_PROGRAMS=" + os.Getenv("RYE_ICOUNT_PROGRAMS")},
 		Command: []string{"/t/icount.test", "-test.v", "-test.run=TestGuest"},
 	})
 	if err != nil {
@@ -144,7 +144,7 @@ func measure(t *testing.T, dir, kernel string) map[string]cost {
 		var mode, work string
 		var n, inside, outside, tool float64
 		if _, err := fmt.Sscanf(line, "icount %s %s %f inside=%f outside=%f tool=%f", &mode, &work, &n, &inside, &outside, &tool); err != nil {
-			if strings.HasPrefix(line, "icount-events") {
+			if strings.HasPrefix(line, "icount-") {
 				t.Log(strings.TrimSpace(line))
 			}
 			continue
