@@ -251,7 +251,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!e)
 		return 0;
 	typed_header(&e->h, EVENT_EXIT, task);
-	e->status = sig->flags & SIGNAL_GROUP_EXIT ? sig->group_exit_code : task->exit_code;
+	e->status = sig->flags & SIGNAL_GROUP_EXIT ? sig->group_exit_code : task->group_leader->exit_code;
 	e->pad = 0;
 	submit(e, EVENT_EXIT, sizeof(*e));
 	return 0;

@@ -32,7 +32,7 @@ func TestPrivExecStorm(t *testing.T) {
 		n = 500
 	}
 	tiny := testutil.CC(t, "tiny", tinyFlags...)
-	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm"), "exec", fmt.Sprint(n), tiny))
+	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-pthread"), "exec", fmt.Sprint(n), tiny))
 	noLoss(t, ob)
 	seen := 0
 	for _, x := range testutil.Of[*event.ProcessExec](ob.Events) {
@@ -73,7 +73,7 @@ func TestPrivOpensAddUp(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-static"), "open", fmt.Sprint(c.n), dir, fmt.Sprint(c.files)),
+			ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-static", "-pthread"), "open", fmt.Sprint(c.n), dir, fmt.Sprint(c.files)),
 				func(o *loader.Options) { o.RingBytes = c.ring })
 			var captured uint64
 			for _, o := range testutil.Of[*event.FileOpen](ob.Events) {
@@ -105,7 +105,7 @@ func TestPrivShortLives(t *testing.T) {
 	if testing.Short() {
 		n = 512
 	}
-	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm"), "burst", fmt.Sprint(n)))
+	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-pthread"), "burst", fmt.Sprint(n)))
 	noLoss(t, ob)
 	codes := map[int32]int{} // the i-th child ends with status i modulo 128
 	for _, x := range testutil.Of[*event.ProcessExit](ob.Events) {
@@ -113,6 +113,42 @@ func TestPrivShortLives(t *testing.T) {
 	}
 	for c := range int32(128) {
 		want := n / 128
+		if c == 0 {
+			want++ // the parent
+		}
+		if codes[c] != want {
+			t.Errorf("%d exits with status %d, want %d", codes[c], c, want)
+		}
+	}
+}
+
+// Threads that leave at the same moment all see that no other is left; one exit is reported all the same, with
+// the status that the parent is told.
+func TestPrivThreadsLeaveTogether(t *testing.T) {
+	testutil.Privileged(t)
+	n := 256
+	if testing.Short() {
+		n = 64
+	}
+	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-pthread"), "threads", fmt.Sprint(n)))
+	noLoss(t, ob)
+	exits, codes := map[event.ProcessKey]int{}, map[int32]int{}
+	for _, e := range ob.Events {
+		if x, ok := e.Body.(*event.ProcessExit); ok {
+			exits[*e.Proc]++
+			codes[x.Code]++
+		}
+	}
+	for k, times := range exits {
+		if times != 1 {
+			t.Errorf("process %d: %d exits", k.TGID, times)
+		}
+	}
+	if len(exits) != n+1 {
+		t.Errorf("%d processes ended, want %d", len(exits), n+1)
+	}
+	for c := range int32(64) {
+		want := n / 64
 		if c == 0 {
 			want++ // the parent
 		}

@@ -21,6 +21,8 @@ import (
 	"github.com/ryehq/rye/loader"
 )
 
+const outsiders = 5
+
 // TestGuest runs in the guest: every witness in turn, the same work inside and outside of its cgroup.
 func TestGuest(t *testing.T) {
 	dir := os.Getenv("RYE_ICOUNT_GUEST")
@@ -79,8 +81,10 @@ func TestGuest(t *testing.T) {
 			time.Sleep(300 * time.Millisecond) // the reader catches up
 			tool = cpuOf(unix.RUSAGE_SELF) - tool
 			before = out.usage(t)
-			run(t, out.path, argv...)
-			fmt.Printf("icount %s %s %s inside=%d outside=%d tool=%d\n", mode, w[0], w[1], inside, out.usage(t)-before, tool)
+			for range outsiders { // what it costs them is little: more of it stands out from the timer's interrupts
+				run(t, out.path, argv...)
+			}
+			fmt.Printf("icount %s %s %s inside=%d outside=%d tool=%d\n", mode, w[0], w[1], inside, (out.usage(t)-before)/outsiders, tool)
 		}
 		idle := cpuOf(unix.RUSAGE_SELF)
 		time.Sleep(5 * time.Second)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* What a witness must cost at the least, for the instruction benchmark (internal/icount); not part of rye.
  *   null_*  is the task in the cgroup? then count
- *   path_*  and send a record with the argument block or the name as the caller gave it, without a wake-up */
+ *   path_*  and send a record without a wake-up: who, when, where, with what result, and the argument block
+ *           or the name as the caller gave it */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -13,12 +14,23 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u64 session_cgroup = 0;
 const volatile int session_level = 0;
-__u64 count[2], lost;
 
 struct record {
-	__u64 time, id, ret, len;
+	__u32 type, pid, tgid, ret;
+	__u64 time, cgroup;
+	char comm[16];
+	__u64 len, pad;
 	__u8 name[NAME_CAP];
 };
+
+enum { EXEC, OPEN, LOST };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 3);
+	__type(key, __u32);
+	__type(value, __u64);
+} counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -26,7 +38,7 @@ struct {
 } events SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct record);
@@ -37,19 +49,34 @@ static __always_inline bool mine(void)
 	return bpf_get_current_ancestor_cgroup_id(session_level) == session_cgroup;
 }
 
-static __always_inline int send(int what, long ret, const void *from, __u64 len)
+static __always_inline int count(__u32 what)
+{
+	__u64 *n = bpf_map_lookup_elem(&counts, &what);
+
+	if (n)
+		(*n)++;
+	return 0;
+}
+
+static __always_inline int send(__u32 what, long ret, const void *from, __u64 len)
 {
 	__u32 zero = 0;
 	struct record *r = bpf_map_lookup_elem(&scratch, &zero);
+	__u64 id = bpf_get_current_pid_tgid();
 	long n;
 
+	count(what);
 	if (!r)
 		return 0;
-	__sync_fetch_and_add(&count[what], 1);
-	r->time = bpf_ktime_get_boot_ns();
-	r->id = bpf_get_current_pid_tgid();
+	r->type = what;
+	r->pid = id;
+	r->tgid = id >> 32;
 	r->ret = ret;
-	if (what == 0) {
+	r->time = bpf_ktime_get_boot_ns();
+	r->cgroup = session_cgroup;
+	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	r->pad = 0;
+	if (what == EXEC) {
 		n = len & (NAME_CAP - 1);
 		if (bpf_probe_read_user(r->name, n, from))
 			n = 0;
@@ -60,25 +87,21 @@ static __always_inline int send(int what, long ret, const void *from, __u64 len)
 	}
 	r->len = n;
 	n &= NAME_CAP - 1;
-	if (bpf_ringbuf_output(&events, r, 32 + n, BPF_RB_NO_WAKEUP))
-		__sync_fetch_and_add(&lost, 1);
+	if (bpf_ringbuf_output(&events, r, 64 + n, BPF_RB_NO_WAKEUP))
+		count(LOST);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(null_exec, struct task_struct *task)
 {
-	if (mine())
-		__sync_fetch_and_add(&count[0], 1);
-	return 0;
+	return mine() ? count(EXEC) : 0;
 }
 
 SEC("tracepoint/syscalls/sys_exit_openat")
 int null_open(void *ctx)
 {
-	if (mine())
-		__sync_fetch_and_add(&count[1], 1);
-	return 0;
+	return mine() ? count(OPEN) : 0;
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -89,7 +112,7 @@ int BPF_PROG(path_exec, struct task_struct *task)
 	if (!mine())
 		return 0;
 	from = BPF_CORE_READ(task, mm, arg_start);
-	return send(0, 0, (void *)from, BPF_CORE_READ(task, mm, arg_end) - from);
+	return send(EXEC, 0, (void *)from, BPF_CORE_READ(task, mm, arg_end) - from);
 }
 
 struct exit_ctx { __u64 common; long nr, ret; };
@@ -102,5 +125,5 @@ int path_open(struct exit_ctx *ctx)
 	if (!mine())
 		return 0;
 	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	return send(1, ctx->ret, (void *)BPF_CORE_READ(regs, si), 0);
+	return send(OPEN, ctx->ret, (void *)BPF_CORE_READ(regs, si), 0);
 }
