@@ -25,17 +25,56 @@ func noLoss(t *testing.T, ob *testutil.Observation) {
 	}
 }
 
-func TestPrivExecStorm(t *testing.T) {
-	testutil.Privileged(t)
-	n := 3000
-	if testing.Short() {
-		n = 500
+// tree returns the events of the process that cmd started and of all that descend from it.
+func tree(events []event.Event, cmd *exec.Cmd) (out []event.Event) {
+	in := map[event.ProcessKey]bool{}
+	for _, e := range events {
+		if f, ok := e.Body.(*event.ProcessFork); ok && (int(e.Proc.TGID) == cmd.Process.Pid || in[f.Parent]) {
+			in[*e.Proc] = true
+		}
+		if e.Proc != nil && in[*e.Proc] {
+			out = append(out, e)
+		}
 	}
-	tiny := testutil.CC(t, "tiny", tinyFlags...)
-	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-pthread"), "exec", fmt.Sprint(n), tiny))
+	return out
+}
+
+// TestPrivProcesses starts many processes under one set of programs, which a guest without acceleration takes
+// seconds to verify. Each command's events are told apart by descent, and none is left over.
+func TestPrivProcesses(t *testing.T) {
+	testutil.Privileged(t)
+	execs, forks := 3000, 2048
+	if testing.Short() {
+		execs, forks = 500, 512
+	}
+	tiny, storm := testutil.CC(t, "tiny", tinyFlags...), testutil.CC(t, "storm", "-pthread")
+	cmds := []*exec.Cmd{exec.Command(storm, "exec", fmt.Sprint(execs), tiny), exec.Command(storm, "burst", fmt.Sprint(forks))}
+	argvs := someArgvs()
+	for _, argv := range argvs {
+		cmd := exec.Command(tiny)
+		cmd.Args, cmd.Env, cmd.Dir = argv, []string{"PATH=/x", "SECRET=1", "CODEX_TOOL_CALL_ID=call_1", "HTTPS_PROXY=http://u:p@h:1/"}, "/usr"
+		cmds = append(cmds, cmd)
+	}
+	ob := testutil.ObserveAll(t, cmds)
 	noLoss(t, ob)
+	all := 0
+	trees := make([][]event.Event, len(cmds))
+	for i, cmd := range cmds {
+		trees[i] = tree(ob.Events, cmd)
+		all += len(trees[i])
+	}
+	if ofProcesses := slices.DeleteFunc(slices.Clone(ob.Events), func(e event.Event) bool { return e.Proc == nil }); all != len(ofProcesses) {
+		t.Errorf("%d events of processes, %d of them by descent", len(ofProcesses), all)
+	}
+	t.Run("exec storm", func(t *testing.T) { checkExecStorm(t, trees[0], execs, tiny) })
+	t.Run("short lives", func(t *testing.T) { checkShortLives(t, trees[1], forks) })
+	t.Run("argv", func(t *testing.T) { checkArgv(t, slices.Concat(trees[2:]...), argvs, tiny) })
+}
+
+func checkExecStorm(t *testing.T, events []event.Event, n int, tiny string) {
+	t.Helper()
 	seen := 0
-	for _, x := range testutil.Of[*event.ProcessExec](ob.Events) {
+	for _, x := range testutil.Of[*event.ProcessExec](events) {
 		if x.Exe != tiny {
 			continue
 		}
@@ -48,7 +87,7 @@ func TestPrivExecStorm(t *testing.T) {
 	if seen != n {
 		t.Errorf("%d execs recorded of %d", seen, n)
 	}
-	if f, x := len(testutil.Of[*event.ProcessFork](ob.Events)), len(testutil.Of[*event.ProcessExit](ob.Events)); f != n+1 || x != n+1 {
+	if f, x := len(testutil.Of[*event.ProcessFork](events)), len(testutil.Of[*event.ProcessExit](events)); f != n+1 || x != n+1 {
 		t.Errorf("%d forks and %d exits recorded, want %d", f, x, n+1)
 	}
 }
@@ -99,16 +138,10 @@ func TestPrivOpensAddUp(t *testing.T) {
 	}
 }
 
-func TestPrivShortLives(t *testing.T) {
-	testutil.Privileged(t)
-	n := 2048
-	if testing.Short() {
-		n = 512
-	}
-	ob := testutil.Observe(t, exec.Command(testutil.CC(t, "storm", "-pthread"), "burst", fmt.Sprint(n)))
-	noLoss(t, ob)
+func checkShortLives(t *testing.T, events []event.Event, n int) {
+	t.Helper()
 	codes := map[int32]int{} // the i-th child ends with status i modulo 128
-	for _, x := range testutil.Of[*event.ProcessExit](ob.Events) {
+	for _, x := range testutil.Of[*event.ProcessExit](events) {
 		codes[x.Code]++
 	}
 	for c := range int32(128) {
@@ -158,25 +191,19 @@ func TestPrivThreadsLeaveTogether(t *testing.T) {
 	}
 }
 
-func TestPrivArgv(t *testing.T) {
-	testutil.Privileged(t)
-	tiny := testutil.CC(t, "tiny", tinyFlags...)
+func someArgvs() [][]string {
 	many := make([]string, 30000)
 	for i := range many {
 		many[i] = fmt.Sprintf("arg %d of several", i)
 	}
-	argvs := [][]string{
+	return [][]string{
 		{"plain"}, {"", "", "x", ""}, {"\xff\xfe", "a\nb", "t\tt", "日本\xe6"}, {"long", strings.Repeat("x", 100000)}, {"full", strings.Repeat("y", 131066)}, many, {""},
 	}
-	var cmds []*exec.Cmd
-	for _, argv := range argvs {
-		cmd := exec.Command(tiny)
-		cmd.Args, cmd.Env, cmd.Dir = argv, []string{"PATH=/x", "SECRET=1", "CODEX_TOOL_CALL_ID=call_1", "HTTPS_PROXY=http://u:p@h:1/"}, "/usr"
-		cmds = append(cmds, cmd)
-	}
-	ob := testutil.ObserveAll(t, cmds)
-	noLoss(t, ob)
-	execs := testutil.Of[*event.ProcessExec](ob.Events)
+}
+
+func checkArgv(t *testing.T, events []event.Event, argvs [][]string, tiny string) {
+	t.Helper()
+	execs := testutil.Of[*event.ProcessExec](events)
 	if len(execs) != len(argvs) {
 		t.Fatalf("%d execs of %d", len(execs), len(argvs))
 	}

@@ -11,7 +11,7 @@ import (
 
 // Every probe answers, a no says why, and what is needed and missing says how to get it.
 func TestDetect(t *testing.T) {
-	f := Detect()
+	f := found()
 	if f.Kernel == "" || len(f.List) < 8 {
 		t.Fatalf("%+v", f)
 	}
@@ -30,46 +30,45 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-func TestPrivLoadWithoutCgroup(t *testing.T) {
-	if m := Detect().Missing(); len(m) > 0 {
-		t.Skipf("%s: %s", m[0].Name, m[0].Why)
-	}
-	p, err := Load(Options{})
-	if err != nil {
-		t.Fatalf("%+v", err)
-	}
-	defer p.Close()
-	if err := p.Attach(Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if p.Tier() == Tracepoint && (len(p.Hooks()) != 5 || len(p.Gaps()) != 4) {
-		t.Errorf("hooks %v, gaps %v", p.Hooks(), p.Gaps())
-	}
-	if err := p.Adopt(uint32(unix.Getpid()), 1); err != nil || !p.Member(uint32(unix.Getpid())) {
-		t.Errorf("adopt: %v", err)
-	}
-}
-
 // Every tier that the kernel offers must load and attach whole: a program that a verifier refuses is a bug,
-// not a gap. Only hooks that this kernel does not have may be missing.
+// not a gap. Only hooks that this kernel does not have may be missing. The best one is what Load picks itself,
+// and without a cgroup processes can be adopted on each.
 func TestPrivTiers(t *testing.T) {
-	if m := Detect().Missing(); len(m) > 0 {
+	f := found()
+	if m := f.Missing(); len(m) > 0 {
 		t.Skipf("%s: %s", m[0].Name, m[0].Why)
 	}
-	t.Logf("best tier: %s", newProbe().bestTier())
+	best := f.probe.bestTier()
+	if f.Tier != string(best) {
+		t.Errorf("best tier %s, detected %s", best, f.Tier)
+	}
+	t.Logf("best tier: %s", best)
 	for _, tier := range Tiers() {
 		t.Run(string(tier), func(t *testing.T) {
-			if err := tier.Available(); err != nil {
+			if err := f.Available(tier); err != nil {
 				t.Logf("not here: %v", err)
 				return
 			}
-			p, err := Load(Options{Tier: tier})
+			o := Options{Tier: tier, Found: f}
+			if tier == best {
+				o = Options{} // nothing said and nothing known: Load finds out
+			}
+			p, err := Load(o)
 			if err != nil {
 				t.Fatalf("%+v", err)
 			}
 			defer p.Close()
-			if err := p.Attach(Options{}); err != nil {
+			if err := p.Attach(o); err != nil {
 				t.Fatal(err)
+			}
+			if p.Tier() != tier {
+				t.Errorf("loaded %s", p.Tier())
+			}
+			if tier == Tracepoint && (len(p.Hooks()) != 5 || len(p.Gaps()) != 4) {
+				t.Errorf("hooks %v, gaps %v", p.Hooks(), p.Gaps())
+			}
+			if err := p.Adopt(uint32(unix.Getpid()), 1); err != nil || !p.Member(uint32(unix.Getpid())) {
+				t.Errorf("adopt: %v", err)
 			}
 			for _, g := range p.Gaps() {
 				// a struct by value among the arguments: trampolines refuse it before 6.0

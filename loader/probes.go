@@ -19,8 +19,11 @@ type probe struct{ types *btf.Cache }
 
 func newProbe() probe { return probe{btf.NewCache()} }
 
-// try loads the smallest program of a kind, attaches it and takes it away.
+// try loads the smallest program of a kind, attaches it and takes it away. What was unloaded a moment ago can
+// still be charged to the memory lock limit: that must not look like a kernel without the kind.
 func (q probe) try(spec *ebpf.ProgramSpec, attach func(*ebpf.Program) (link.Link, error)) error {
+	restore, _ := raiseMemlock()
+	defer restore()
 	spec.Instructions, spec.License = returnZero, "Dual BSD/GPL"
 	c, err := ebpf.NewCollectionWithOptions(&ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{spec.Name: spec}}, ebpf.CollectionOptions{Cache: q.types})
 	if err != nil {

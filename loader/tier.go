@@ -36,6 +36,9 @@ var ErrTier = errors.New("no such tier")
 // Available returns nil when this kernel lets this process use the tier, else its words.
 func (t Tier) Available() error { return newProbe().have(t) }
 
+// Available is [Tier.Available] without reading the kernel's types another time.
+func (f *Features) Available(t Tier) error { return f.probe.have(t) }
+
 func (q probe) have(t Tier) error {
 	switch t {
 	case LSM:

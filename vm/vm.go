@@ -50,6 +50,7 @@ type Result struct {
 	ExitStatus int    // of the command; 128+N for a signal
 	Accel      string // what it ran under
 	Took       time.Duration
+	CPU        time.Duration // what the guest cost the host: it does not depend on who else is busy
 }
 
 // ErrNoGuest says that the guest never got as far as running the command; Result.Console says why.
@@ -115,6 +116,9 @@ func (m Machine) boot(ctx context.Context, dir, initrd, accel string) (*Result, 
 	start := time.Now()
 	runErr := cmd.Run()
 	r := &Result{Accel: accel, Took: time.Since(start), ExitStatus: -1}
+	if s := cmd.ProcessState; s != nil {
+		r.CPU = s.UserTime() + s.SystemTime()
+	}
 	r.Console, _ = os.ReadFile(filepath.Join(dir, "console"))
 	out, _ := os.ReadFile(filepath.Join(dir, "result"))
 	body, status, ready, ended := parse(out)

@@ -134,7 +134,7 @@ func TestPrivEvasion(t *testing.T) {
 	evade, tiny := build(t)
 	var table []outcome
 	for _, tier := range loader.Tiers() {
-		if err := tier.Available(); err != nil {
+		if err := testutil.Features().Available(tier); err != nil {
 			t.Logf("%s: not here: %v", tier, err)
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,11 +19,15 @@ import (
 	"github.com/ryehq/rye/loader"
 )
 
+// Features is what this kernel offers, asked once: in a guest without acceleration the kernel's types take
+// seconds to read.
+var Features = sync.OnceValue(loader.Detect)
+
 // Privileged skips a test that needs the kernel witness where it cannot be had, and fails instead when
 // RYE_TEST_STRICT is set (as CI does): a skipped privileged test there is a failure.
 func Privileged(t testing.TB) {
 	t.Helper()
-	missing := loader.Detect().Missing()
+	missing := Features().Missing()
 	if len(missing) == 0 {
 		return
 	}
@@ -104,7 +109,7 @@ func ObserveAll(t testing.TB, cmds []*exec.Cmd, opts ...func(*loader.Options)) *
 	if err := unix.Stat(dir, &st); err != nil {
 		t.Fatal(err)
 	}
-	o := loader.Options{CgroupID: st.Ino, CgroupLevel: 1, CgroupPath: dir}
+	o := loader.Options{CgroupID: st.Ino, CgroupLevel: 1, CgroupPath: dir, Found: Features()}
 	for _, f := range opts {
 		f(&o)
 	}

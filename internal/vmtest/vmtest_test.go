@@ -123,12 +123,12 @@ func TestKernels(t *testing.T) {
 				t.Errorf("status %d:\n%s", r.ExitStatus, out)
 			}
 			for line := range strings.Lines(out) {
-				if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, k) {
+				if strings.HasPrefix(strings.TrimLeft(line, " "), "--- ") || strings.HasPrefix(line, k) {
 					t.Log(strings.TrimSpace(line))
 				}
 			}
 			checkDoctor(t, k, out)
-			t.Logf("%s: %v under %s", k, r.Took.Round(time.Second), r.Accel)
+			t.Logf("%s: %v, %v of the CPU, under %s", k, r.Took.Round(time.Second), r.CPU.Round(time.Second), r.Accel)
 			if dir := os.Getenv("RYE_COVERAGE_DIR"); dir != "" {
 				_, rest, _ := strings.Cut(out, "\ncoverage-begin\n")
 				rows, _, ok := strings.Cut(rest, "coverage-end")
