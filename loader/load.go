@@ -54,6 +54,10 @@ type Probes struct {
 
 const minRing = 4096
 
+// descentMembers is how many processes a session without a cgroup can have at the same time: all of them are
+// in the table that otherwise holds the few outside the cgroup.
+const descentMembers = 65536
+
 // hooks of the tracepoint tier that nothing works without.
 var required = []string{bpf.ProbeProgOnFork, bpf.ProbeProgOnExec, bpf.ProbeProgOnExit, bpf.ProbeProgOnSysExit}
 
@@ -80,6 +84,9 @@ func Load(o Options) (*Probes, error) {
 		return nil, fmt.Errorf("count cpus: %w", err)
 	}
 	spec.Maps[bpf.ProbeMapScratches].MaxEntries = uint32(cpus)
+	if o.CgroupID == 0 {
+		spec.Maps[bpf.ProbeMapMembers].MaxEntries = descentMembers
+	}
 	if o.RingBytes != 0 {
 		spec.Maps[bpf.ProbeMapEvents].MaxEntries = max(o.RingBytes, minRing)
 	}
