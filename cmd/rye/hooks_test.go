@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"os"
@@ -53,29 +54,34 @@ func TestPrivClaudeTellsHooks(t *testing.T) {
 		t.Fatalf("action %+v; %s", a, codes(r))
 	}
 	var order []string
-	ran := false
+	at := map[string]float64{}
+	tell := func(what string, timeNS any) {
+		order = append(order, what)
+		at[what], _ = timeNS.(float64)
+	}
 	for _, e := range l.records("tool.call", "tool.result", "process.exec", "approval.granted") {
 		switch {
 		case e["type"] == "approval.granted":
-			order = append(order, "granted")
+			tell("granted", e["key_ns"]) // the record comes when the dialog has left the screen
 		case e["type"] == "process.exec":
-			if argv, _ := e["argv"].([]any); len(argv) == 2 && argv[0] == "touch" && !ran {
-				order, ran = append(order, "ran"), true
+			if argv, _ := e["argv"].([]any); len(argv) == 2 && argv[0] == "touch" && at["ran"] == 0 {
+				tell("ran", e["time_ns"])
 			}
 		case e["source"] == "hook":
 			if e["proc"] == nil {
 				t.Errorf("nobody's word: %v", e)
 			}
 			if r, _ := e["record"].(string); r != "" {
-				order = append(order, r)
+				tell(r, e["time_ns"])
 			} else {
-				order = append(order, "call")
+				tell("call", e["time_ns"])
 			}
 			if e["id"] != m.Calls()[0] {
 				t.Errorf("id %v, want %s", e["id"], m.Calls()[0])
 			}
 		}
 	}
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(at[a], at[b]) })
 	if !slices.Equal(order, []string{"call", "question", "granted", "ran", "item"}) {
 		t.Errorf("the order is %q", order)
 	}
