@@ -1,6 +1,9 @@
 package screen
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A moment is why the screen is looked at, and so how sure it is that the picture is whole.
 type moment int
@@ -96,7 +99,8 @@ func (s *Screen) standing(st *standing, d *dialog, fresh []decisionRow, why mome
 		st.repaint(d, timeNS)
 		return fresh
 	}
-	if d == nil && st.answer == nil && !why.sure() && st.missing == 0 {
+	decided := slices.ContainsFunc(fresh, func(r decisionRow) bool { return r.tells(&st.d) })
+	if d == nil && st.answer == nil && !why.sure() && st.missing == 0 && !decided {
 		st.missing = timeNS + 1 // perhaps between two frames: look again
 		return fresh
 	}
