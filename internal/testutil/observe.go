@@ -7,10 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -87,6 +89,19 @@ type Observation struct {
 	Blind  []loader.Blind
 }
 
+// A ring of up to smallRing bytes is there to lose records, and a quick reader might not: it is read from the
+// first loss on.
+const smallRing = 64 << 10
+
+// awaitLoss returns once a record was lost, or after a minute.
+func awaitLoss(p *loader.Probes) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, lost, err := p.Counters(); err != nil || slices.ContainsFunc(lost, func(n uint64) bool { return n != 0 }) {
+			return
+		}
+	}
+}
+
 // Observe runs cmd in a cgroup of its own with the programs attached and returns what they saw.
 func Observe(t testing.TB, cmd *exec.Cmd, opts ...func(*loader.Options)) *Observation {
 	t.Helper()
@@ -134,7 +149,12 @@ func ObserveAll(t testing.TB, cmds []*exec.Cmd, opts ...func(*loader.Options)) *
 	}
 	defer fd.Close()
 	done := make(chan error, 1)
-	go func() { done <- c.Run() }()
+	go func() {
+		if o.RingBytes != 0 && o.RingBytes <= smallRing {
+			awaitLoss(p)
+		}
+		done <- c.Run()
+	}()
 	for _, cmd := range cmds {
 		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(fd.Fd())}
 		if cmd.Stderr == nil {
