@@ -12,7 +12,7 @@ const volatile __u64 wakeup_bytes = 1 << 20; /* wake the reader when this much i
 /* Read by user space. One slot per event type. */
 __u64 lost[EVENT_TYPE_MAX];    /* could not be delivered, exactly */
 __u64 emitted[EVENT_TYPE_MAX]; /* were delivered to the ring */
-__u32 strays;                  /* members outside the cgroup were seen: only then is the member table asked */
+__u32 strays;                  /* members outside the cgroup, or no cgroup: only then is the member table asked */
 
 /* The largest record: exec with four paths, environment and argv. ARGV comes last, so no other offset
  * passes TAIL_CAP; both bounds are what the verifier needs to see. */
@@ -99,10 +99,10 @@ static __always_inline __u64 wakeup(bool now, __u64 size)
 	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline bool emit(void *rec, enum event_type t, __u64 size, bool now)
+/* emit_of is emit for a record in a buffer of cap bytes. */
+static __always_inline bool emit_of(void *rec, __u64 cap, enum event_type t, __u64 size, bool now)
 {
-	((struct event_header *)rec)->size = size;
-	CLAMP(size, RECORD_CAP);
+	CLAMP(size, cap);
 	if (bpf_ringbuf_output(&events, rec, size, wakeup(now, size))) {
 		count_lost(t);
 		return false;
@@ -110,6 +110,13 @@ static __always_inline bool emit(void *rec, enum event_type t, __u64 size, bool 
 	__sync_fetch_and_add(&emitted[t], 1);
 	return true;
 }
+
+static __always_inline bool emit(void *rec, enum event_type t, __u64 size, bool now)
+{
+	((struct event_header *)rec)->size = size;
+	return emit_of(rec, RECORD_CAP, t, size, now);
+}
+
 /* reserve and submit are for records of fixed size, which are written where they stay. reserve counts the loss. */
 #define reserve(t, type) ({ void *rec_ = bpf_ringbuf_reserve(&events, sizeof(type), 0); if (!rec_) count_lost(t); rec_; })
 

@@ -64,8 +64,7 @@ static __always_inline bool may_reach(const struct address *a, __u32 port)
 	return is_loopback(a) && bpf_map_lookup_elem(&allowed_ports, &port);
 }
 
-/* told reports whether this refusal is one of a kind that is counted: packets come in floods. */
-static __always_inline bool told(struct refused_event *e)
+static __always_inline struct repeat_key refusal_key(struct refused_event *e)
 {
 	struct repeat_key k = {};
 
@@ -74,21 +73,23 @@ static __always_inline bool told(struct refused_event *e)
 	__builtin_memcpy(&k.hi, e->remote + 8, 8);
 	k.dev = e->remote_port;
 	k.access = 1 << 29 | e->how << 16 | (e->protocol & 0xff);
+	return k;
+}
+
+/* told reports whether this refusal is one of a kind that is counted: packets come in floods. */
+static __always_inline bool told(struct refused_event *e)
+{
+	struct repeat_key k = refusal_key(e);
+
 	return counted(&k);
 }
 
 static __always_inline void refused(struct refused_event *e)
 {
-	struct repeat_key k = {};
+	struct repeat_key k = refusal_key(e);
 
-	if (!emit(e, EVENT_REFUSED, sizeof(*e), false))
-		return;
-	k.proc = e->h.proc;
-	__builtin_memcpy(&k.lo, e->remote, 8);
-	__builtin_memcpy(&k.hi, e->remote + 8, 8);
-	k.dev = e->remote_port;
-	k.access = 1 << 29 | e->how << 16 | (e->protocol & 0xff);
-	emitted_first(&k);
+	if (emit(e, EVENT_REFUSED, sizeof(*e), false))
+		emitted_first(&k);
 }
 
 static __always_inline int judge_address(struct bpf_sock_addr *ctx, bool v6, enum refused_how how)

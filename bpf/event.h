@@ -234,7 +234,6 @@ struct repeat_key {
 
 struct repeat_count {
 	__u64 repeats; /* beyond the first, which is an event of its own */
-	__u64 emitted; /* the first was delivered */
 };
 
 enum membership {

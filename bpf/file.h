@@ -237,17 +237,11 @@ static __always_inline void stash(struct task_struct *task, struct scratch *s, _
 
 static __always_inline bool finish(struct pathop_event *e, __u64 cap, enum path_op op, long ret, __u32 hflags)
 {
-	__u64 size = e->h.size;
-
 	if (e->op != op)
 		return false;
 	e->h.flags = (e->h.flags & ~FLAG_NO_RESULT) | hflags;
 	e->result = ret;
-	CLAMP(size, cap);
-	if (bpf_ringbuf_output(&events, e, size, wakeup(false, size)))
-		count_lost(EVENT_PATHOP);
-	else
-		__sync_fetch_and_add(&emitted[EVENT_PATHOP], 1);
+	emit_of(e, cap, EVENT_PATHOP, e->h.size, false);
 	return true;
 }
 

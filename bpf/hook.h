@@ -33,12 +33,16 @@ static __always_inline bool in_uring(struct task_struct *task)
 }
 
 /* Opens, with the result. */
-static __noinline int file_opened(struct filename *name, int dfd, __u32 oflags, struct file *file)
+static __noinline int file_opened(int dfd, struct filename *name, const struct open_flags *op, struct file *file)
 {
-	struct task_struct *task = current_task();
+	struct task_struct *task;
 	long ret = 0;
-	__u32 hflags = is_compat(task) ? FLAG_COMPAT : 0;
+	__u32 hflags, oflags = BPF_CORE_READ(op, open_flag);
 
+	if (oflags & FMODE_EXEC_) /* an exec's own open: process.exec tells */
+		return 0;
+	task = current_task();
+	hflags = is_compat(task) ? FLAG_COMPAT : 0;
 	if (READ_TASK(task, flags) & PF_IO_WORKER)
 		hflags = FLAG_IO_URING;
 	if (oflags & O_TRUNC_)
@@ -49,22 +53,13 @@ static __noinline int file_opened(struct filename *name, int dfd, __u32 oflags, 
 	return opened(task, (void *)ret, oflags, hflags);
 }
 
-static __always_inline int opened_by_path(int dfd, struct filename *name, const struct open_flags *op, struct file *ret)
-{
-	__u32 oflags = BPF_CORE_READ(op, open_flag);
-
-	if (oflags & FMODE_EXEC_) /* an exec's own open: process.exec tells */
-		return 0;
-	return file_opened(name, dfd, oflags, ret);
-}
-
 /* The arguments are fetched after the question who it is: strangers open files all the time. */
 SEC("fexit/do_filp_open")
 int after_open(__u64 *ctx)
 {
 	if (!current_membership())
 		return 0;
-	return opened_by_path((int)ctx[0], (void *)ctx[1], (void *)ctx[2], (void *)ctx[3]);
+	return file_opened((int)ctx[0], (void *)ctx[1], (void *)ctx[2], (void *)ctx[3]);
 }
 
 /* Without trampolines the arguments are gone at the return; system calls show their own opens, so only the

@@ -13,6 +13,63 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type ProbeCall uint32
+
+const (
+	ProbeCallCALL_NONE        ProbeCall = 0
+	ProbeCallCALL_OPEN        ProbeCall = 1
+	ProbeCallCALL_OPENAT      ProbeCall = 2
+	ProbeCallCALL_CREAT       ProbeCall = 3
+	ProbeCallCALL_OPENAT2     ProbeCall = 4
+	ProbeCallCALL_OPEN_HANDLE ProbeCall = 5
+	ProbeCallCALL_EXECVE      ProbeCall = 6
+	ProbeCallCALL_EXECVEAT    ProbeCall = 7
+	ProbeCallCALL_CONNECT     ProbeCall = 8
+	ProbeCallCALL_SENDTO      ProbeCall = 9
+	ProbeCallCALL_SENDMSG     ProbeCall = 10
+	ProbeCallCALL_BIND        ProbeCall = 11
+	ProbeCallCALL_SOCKET      ProbeCall = 12
+	ProbeCallCALL_URING_ENTER ProbeCall = 13
+	ProbeCallCALL_UNLINK      ProbeCall = 14
+	ProbeCallCALL_UNLINKAT    ProbeCall = 15
+	ProbeCallCALL_RMDIR       ProbeCall = 16
+	ProbeCallCALL_RENAME      ProbeCall = 17
+	ProbeCallCALL_RENAMEAT    ProbeCall = 18
+	ProbeCallCALL_LINK        ProbeCall = 19
+	ProbeCallCALL_LINKAT      ProbeCall = 20
+	ProbeCallCALL_SYMLINK     ProbeCall = 21
+	ProbeCallCALL_SYMLINKAT   ProbeCall = 22
+	ProbeCallCALL_TRUNCATE    ProbeCall = 23
+	ProbeCallCALL_MKDIR       ProbeCall = 24
+	ProbeCallCALL_MKDIRAT     ProbeCall = 25
+	ProbeCallCALL_CHMOD       ProbeCall = 26
+	ProbeCallCALL_FCHMODAT    ProbeCall = 27
+	ProbeCallCALL_FCHMOD      ProbeCall = 28
+	ProbeCallCALL_CHOWN       ProbeCall = 29
+	ProbeCallCALL_FCHOWNAT    ProbeCall = 30
+	ProbeCallCALL_FCHOWN      ProbeCall = 31
+	ProbeCallCALL_MKNOD       ProbeCall = 32
+	ProbeCallCALL_MKNODAT     ProbeCall = 33
+	ProbeCallCALL_FTRUNCATE   ProbeCall = 34
+	ProbeCallCALL_MMAP        ProbeCall = 35
+	ProbeCallCALL_PTRACE      ProbeCall = 36
+	ProbeCallCALL_VM_WRITEV   ProbeCall = 37
+	ProbeCallCALL_UNSHARE     ProbeCall = 38
+	ProbeCallCALL_SETNS       ProbeCall = 39
+	ProbeCallCALL_BPF         ProbeCall = 40
+	ProbeCallCALL_MOUNT       ProbeCall = 41
+	ProbeCallCALL_MODULE      ProbeCall = 42
+	ProbeCallCALL_URING_SETUP ProbeCall = 43
+	ProbeCallCALL_MEMFD       ProbeCall = 44
+	ProbeCallCALL_SETUID      ProbeCall = 45
+	ProbeCallCALL_IOCTL       ProbeCall = 46
+	ProbeCallCALL_CLONE       ProbeCall = 47
+	ProbeCallCALL_PIVOT_ROOT  ProbeCall = 48
+	ProbeCallCALL_KEXEC       ProbeCall = 49
+	ProbeCallCALL_PERF        ProbeCall = 50
+	ProbeCallCALL_PIDFD_GETFD ProbeCall = 51
+)
+
 type ProbeCgroupEvent struct {
 	_       structs.HostLayout
 	H       ProbeEventHeader
@@ -288,7 +345,6 @@ const (
 type ProbeRepeatCount struct {
 	_       structs.HostLayout
 	Repeats uint64
-	Emitted uint64
 }
 
 type ProbeRepeatKey struct {

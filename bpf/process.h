@@ -82,10 +82,10 @@ static __always_inline void fork_parent(struct task_struct *task, __u32 how, str
 {
 	__u64 start_ns = task->group_leader->start_boottime;
 	__u32 tgid = task->tgid;
-	struct slot *s = slot_of(tgid);
+	struct slot *s = own_slot(tgid);
 	struct member *m, fresh = {};
 
-	if (s && s->tgid == tgid && s->start_ns == start_ns) {
+	if (s && s->start_ns == start_ns) {
 		*parent = s->parent;
 		return;
 	}
@@ -220,8 +220,8 @@ static __always_inline bool ended_now(struct task_struct *task, struct signal_st
 	__u8 one = 1;
 
 	typed_key(task, &key);
-	s = slot_of(key.tgid);
-	if (s && s->tgid == key.tgid) {
+	s = own_slot(key.tgid);
+	if (s) {
 		if (!alone && bpf_map_update_elem(&ended, &key, &one, BPF_NOEXIST))
 			return false;
 		s->tgid = 0;
@@ -262,12 +262,12 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *to, const char *path, struct task_
 {
 	__u32 tgid = BPF_CORE_READ(task, tgid);
 	bool inside = session_cgroup && cgroup_in_session(to);
-	struct slot *s = slot_of(tgid);
+	struct slot *s = own_slot(tgid);
 
-	if (s && s->tgid == tgid) {
-		struct member left = {.start_ns = s->start_ns, .parent = s->parent, .how = MEMBER_DESCENT};
-
+	if (s) {
 		if (!inside) {
+			struct member left = {.start_ns = s->start_ns, .parent = s->parent, .how = MEMBER_DESCENT};
+
 			bpf_map_update_elem(&members, &tgid, &left, BPF_ANY);
 			s->tgid = 0;
 		}

@@ -76,12 +76,8 @@ static __always_inline int exec_failed(struct task_struct *task, long ret, const
 	return 0;
 }
 
-bool opens_hooked; /* set by the loader: do_filp_open's return is seen, which all of these come through */
-
-static __always_inline bool is_open(enum call call)
-{
-	return (__u32)call - CALL_OPEN <= CALL_OPENAT2 - CALL_OPEN; /* the first of the list */
-}
+/* Set by the loader to CALL_OPENAT2 when do_filp_open's return is seen, which calls up to that one come through. */
+__u16 opens_hooked;
 
 static __noinline int file_call(struct task_struct *task, enum call call, long ret, struct args *g, __u32 hflags)
 {
@@ -188,23 +184,15 @@ static __noinline int net_call(struct task_struct *task, enum call call, long re
 	}
 }
 
-/* One program on the way out of every system call: cheaper than a tracepoint per call (measured), and the
- * only hook of this tier that also sees int 0x80. */
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 any)
 {
-	long nr = CALL_NR(regs);
-	union calls calls = calls_of(nr);
+	union calls calls = {.any = any};
 	enum call call = calls.native;
 	struct task_struct *task;
 	__u32 hflags = 0;
 	struct args g;
 	bool compat;
 
-	if (!calls.any)
-		return 0;
-	if (!calls.compat && is_open(call) && opens_hooked)
-		return 0;
 	if (!current_membership())
 		return 0;
 	task = current_task();
@@ -213,15 +201,13 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		call = calls.compat;
 		hflags = FLAG_COMPAT;
 	}
-	if (!call || (ret >= 0 && (call == CALL_EXECVE || call == CALL_EXECVEAT))) /* process.exec has told */
+	if (call <= opens_hooked || (ret >= 0 && (call == CALL_EXECVE || call == CALL_EXECVEAT))) /* process.exec has told */
 		return 0;
 	read_args(regs, compat, &g);
 
 	switch (call) {
 	case CALL_OPEN: case CALL_OPENAT: case CALL_CREAT: case CALL_OPENAT2: case CALL_OPEN_HANDLE:
-		if (opens_hooked && is_open(call))
-			return 0;
-		forget_stash(task); /* of an open that truncated */
+		forget_stash(task); /* where the hook cannot tell that an open truncates */
 		return file_call(task, call, ret, &g, hflags);
 	case CALL_MMAP:
 		return g.a[2] & PROT_EXEC_ && !(g.a[3] & MAP_ANONYMOUS_) ? on_map(task, ret, &g, hflags) : 0;
@@ -263,4 +249,17 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	default:
 		return 0;
 	}
+}
+
+/* One program on the way out of every system call: cheaper than a tracepoint per call (measured), and the
+ * only hook of this tier that also sees int 0x80. Calls that are not looked at and, where a hook has them,
+ * opens are most of those that strangers make: they leave here, before a register is saved. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+{
+	union calls calls = calls_of(CALL_NR(regs));
+
+	if (calls.any <= opens_hooked) /* nothing in either table, or an open in the native one only */
+		return 0;
+	return call_returned(regs, ret, calls.any);
 }

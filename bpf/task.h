@@ -38,6 +38,14 @@ static __always_inline struct slot *slot_of(__u32 tgid)
 	return bpf_map_lookup_elem(&slots, &i);
 }
 
+/* own_slot is the slot of a process that has one. */
+static __always_inline struct slot *own_slot(__u32 tgid)
+{
+	struct slot *s = slot_of(tgid);
+
+	return s && s->tgid == tgid ? s : NULL;
+}
+
 static __always_inline void remember(__u32 tgid, struct member *m)
 {
 	struct slot *s = m->how == MEMBER_CGROUP ? slot_of(tgid) : NULL;
@@ -126,16 +134,14 @@ static __always_inline __u32 current_membership(void)
 	struct member *m;
 	__u32 tgid;
 
-	if (session_cgroup) {
-		if (has_ancestor_helper) {
-			if (bpf_get_current_ancestor_cgroup_id(session_level) == session_cgroup)
-				return MEMBER_CGROUP;
-		} else if (task_in_session((void *)bpf_get_current_task())) {
+	if (has_ancestor_helper) {
+		if (bpf_get_current_ancestor_cgroup_id(session_level) == session_cgroup)
 			return MEMBER_CGROUP;
-		}
-		if (!strays)
-			return 0;
+	} else if (task_in_session((void *)bpf_get_current_task())) {
+		return MEMBER_CGROUP;
 	}
+	if (!strays) /* always set when there is no cgroup */
+		return 0;
 	tgid = bpf_get_current_pid_tgid() >> 32;
 	m = bpf_map_lookup_elem(&members, &tgid);
 	return m ? m->how : 0;

@@ -129,13 +129,17 @@ func (p *Probes) announce() error {
 		}
 		return true
 	}
-	for v, on := range map[string]bool{
-		bpf.ProbeVarOpensHooked: has(bpf.ProbeProgAfterOpen),
+	var opens uint16
+	if has(bpf.ProbeProgAfterOpen) {
+		opens = uint16(bpf.ProbeCallCALL_OPENAT2)
+	}
+	for v, value := range map[string]any{
+		bpf.ProbeVarOpensHooked: opens,
 		bpf.ProbeVarNamesHooked: has("path_unlink") || has("path_rename"),
 		bpf.ProbeVarUnixHooked:  has("unix_stream_connect", "unix_may_send"),
 		bpf.ProbeVarSocketHooks: has(bpf.ProbeProgBeforeConnect4, bpf.ProbeProgBeforeConnect6, bpf.ProbeProgBeforeSendmsg4, bpf.ProbeProgBeforeSendmsg6),
 	} {
-		if err := p.coll.Variables[v].Set(on); err != nil {
+		if err := p.coll.Variables[v].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", v, err)
 		}
 	}

@@ -129,7 +129,7 @@ func measure(t *testing.T, dir, kernel string) map[string]cost {
 	files = append(files, program(t, "strace")...)
 	r, err := vm.Boot(context.Background(), vm.Machine{
 		Kernel: kernel, CPUs: 1, Memory: 1536, Icount: true, Timeout: 20 * time.Minute, Files: files,
-		Append:  "mitigations=off",
+		Append:  "mitigations=off norandmaps", // what a start-up costs scatters with where things lie
 		Env:     []string{"RYE_ICOUNT_GUEST=/t", "RYE_TEST_STRICT=1", "GOMAXPROCS=1", "RYE_ICOUNT_PROGRAMS=" + os.Getenv("RYE_ICOUNT_PROGRAMS")},
 		Command: []string{"/t/icount.test", "-test.v", "-test.run=TestGuest"},
 	})
