@@ -14,10 +14,10 @@ __u64 lost[EVENT_TYPE_MAX];    /* could not be delivered, exactly */
 __u64 emitted[EVENT_TYPE_MAX]; /* were delivered to the ring */
 __u32 strays;                  /* members outside the cgroup, or no cgroup: only then is the member table asked */
 
-/* The largest record: exec with four paths, environment and argv. ARGV comes last, so no other offset
- * passes TAIL_CAP; both bounds are what the verifier needs to see. */
-#define TAIL_CAP (sizeof(struct exec_event) + 4 * PATH_CAP + ENV_CAP)
-#define RECORD_CAP (TAIL_CAP + ARGV_CAP)
+/* The largest record: exec with four paths, argv and environment. These two come last, so no other offset
+ * passes TAIL_CAP; the bounds are what the verifier needs to see. */
+#define TAIL_CAP (sizeof(struct exec_event) + 4 * PATH_CAP)
+#define RECORD_CAP (TAIL_CAP + ARGV_CAP + ENV_CAP)
 #define WALK_CAP (PATH_CAP + 256)
 
 /* An upper bound that the compiler can neither move nor drop. Masks written in C are moved by clang past

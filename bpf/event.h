@@ -10,7 +10,7 @@
 #ifndef RYE_EVENT_H
 #define RYE_EVENT_H
 
-#define EVENT_ABI 2
+#define EVENT_ABI 3
 
 #define PATH_CAP 4096      /* longest path kept; longer ones keep their end and are flagged */
 #define ARGV_CAP 131072    /* longest argv block kept */
@@ -100,12 +100,12 @@ struct exec_event {
 	__u32 euid;
 	__u32 exe_nlink;
 	__u32 exe_mode;
-	__u32 path_len; /* tail: path as asked, interpreter, executable, cwd, environment, argv */
+	__u32 path_len; /* tail: path as asked, interpreter, executable, cwd, argv, environment */
 	__u32 interp_len;
 	__u32 exe_len;
 	__u32 cwd_len;
-	__u32 env_len;
 	__u32 argv_len;
+	__u32 env_len;
 	__u32 pad;
 };
 

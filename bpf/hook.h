@@ -37,7 +37,7 @@ static __noinline int file_opened(int dfd, struct filename *name, const struct o
 {
 	struct task_struct *task;
 	long ret = 0;
-	__u32 hflags, oflags = BPF_CORE_READ(op, open_flag);
+	__u32 hflags, oflags = op->open_flag;
 
 	if (oflags & FMODE_EXEC_) /* an exec's own open: process.exec tells */
 		return 0;

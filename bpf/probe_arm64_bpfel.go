@@ -201,8 +201,8 @@ type ProbeExecEvent struct {
 	InterpLen  uint32
 	ExeLen     uint32
 	CwdLen     uint32
-	EnvLen     uint32
 	ArgvLen    uint32
+	EnvLen     uint32
 	Pad        uint32
 }
 

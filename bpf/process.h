@@ -68,11 +68,11 @@ static __always_inline __u64 mtime_ns(struct inode *i)
 	if (bpf_core_field_exists(((struct inode___v66 *)i)->__i_mtime)) {
 		struct inode___v66 *v = (void *)i;
 
-		return BPF_CORE_READ(v, __i_mtime.tv_sec) * 1000000000ULL + BPF_CORE_READ(v, __i_mtime.tv_nsec);
+		return v->__i_mtime.tv_sec * 1000000000ULL + v->__i_mtime.tv_nsec;
 	} else {
 		struct inode___v65 *v = (void *)i;
 
-		return BPF_CORE_READ(v, i_mtime.tv_sec) * 1000000000ULL + BPF_CORE_READ(v, i_mtime.tv_nsec);
+		return v->i_mtime.tv_sec * 1000000000ULL + v->i_mtime.tv_nsec;
 	}
 }
 
@@ -112,7 +112,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	struct inode *inode;
 	struct fs_struct *fs;
 	const struct cred *cred;
-	__u64 at = sizeof(*e), n, from;
+	__u64 at = sizeof(*e), n;
 	long len;
 
 	if (!how)
@@ -168,35 +168,42 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
 	e->cwd_len = append_walk(s, at);
 	at += e->cwd_len;
 
-	/* What the kernel committed, in the new image's own memory: nobody else can have changed it yet. */
-	from = mm->env_start;
-	n = mm->env_end - from;
-	e->env_bytes = n;
-	if (n > ENV_CAP)
-		e->h.flags |= FLAG_ENV_TRUNCATED;
-	CLAMP(n, ENV_CAP);
-	CLAMP(at, TAIL_CAP - ENV_CAP);
-	if (read_user(&s->rec[at], n, (void *)from)) {
-		e->h.flags |= FLAG_ENV_UNREADABLE;
-		n = 0;
-	}
-	e->env_len = n;
-	at += n;
-
-	from = mm->arg_start;
-	n = mm->arg_end - from;
-	e->argv_bytes = n;
-	if (n > ARGV_CAP)
+	e->argv_bytes = mm->arg_end - mm->arg_start;
+	e->env_bytes = mm->env_end - mm->env_start;
+	e->argv_len = e->env_len = 0;
+	if (e->argv_bytes > ARGV_CAP)
 		e->h.flags |= FLAG_ARGV_TRUNCATED;
-	CLAMP(n, ARGV_CAP);
+	if (e->env_bytes > ENV_CAP)
+		e->h.flags |= FLAG_ENV_TRUNCATED;
 	CLAMP(at, TAIL_CAP);
-	if (read_user(&s->rec[at], n, (void *)from)) {
-		e->h.flags |= FLAG_ARGV_UNREADABLE;
-		n = 0;
+	/* What the kernel committed, in the new image's own memory: nobody else can have changed it yet. The two
+	 * stand side by side, and nearly always come in one read. */
+	n = e->argv_bytes + e->env_bytes;
+	if (mm->arg_end == mm->env_start && e->argv_bytes <= ARGV_CAP && e->env_bytes <= ENV_CAP) {
+		CLAMP(n, ARGV_CAP + ENV_CAP);
+		if (!read_user(&s->rec[at], n, (void *)mm->arg_start)) {
+			e->argv_len = e->argv_bytes;
+			e->env_len = e->env_bytes;
+			at += n;
+			goto out;
+		}
 	}
-	e->argv_len = n;
-	at += n;
-
+	n = e->argv_bytes;
+	CLAMP(n, ARGV_CAP);
+	if (read_user(&s->rec[at], n, (void *)mm->arg_start))
+		e->h.flags |= FLAG_ARGV_UNREADABLE;
+	else
+		e->argv_len = n;
+	at += e->argv_len;
+	CLAMP(at, TAIL_CAP + ARGV_CAP);
+	n = e->env_bytes;
+	CLAMP(n, ENV_CAP);
+	if (read_user(&s->rec[at], n, (void *)mm->env_start))
+		e->h.flags |= FLAG_ENV_UNREADABLE;
+	else
+		e->env_len = n;
+	at += e->env_len;
+out:
 	emit(s->rec, EVENT_EXEC, at, false);
 	release(s);
 	return 0;

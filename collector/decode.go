@@ -181,8 +181,8 @@ func decodeExec(raw []byte) (event.Body, error) {
 	}
 	e.Exe = t.string(r.ExeLen)
 	e.CWD = t.string(r.CwdLen)
-	e.Env = chosenEnv(t.bytes(r.EnvLen))
 	e.Argv = splitArgv(t.bytes(r.ArgvLen))
+	e.Env = chosenEnv(t.bytes(r.EnvLen))
 	if t.bad {
 		return nil, fmt.Errorf("%w: exec tail", ErrRecord)
 	}

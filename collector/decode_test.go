@@ -32,7 +32,7 @@ func execRecord(t testing.TB) []byte {
 		PathLen: uint32(len(path)), InterpLen: uint32(len(interp)), ExeLen: uint32(len(exe)), CwdLen: uint32(len(cwd)), EnvLen: uint32(len(env)), ArgvLen: uint32(len(argv)),
 	}
 	e.H = bpf.ProbeEventHeader{TimeNs: 5, Type: bpf.ProbeEventTypeEVENT_EXEC, Proc: bpf.ProbeProcKey{StartNs: 3, Tgid: 4}}
-	raw := record(t, &e.H, &e, path+interp+exe+cwd+env+argv)
+	raw := record(t, &e.H, &e, path+interp+exe+cwd+argv+env)
 	return raw
 }
 
